@@ -1,0 +1,42 @@
+# make run    the main job on a simulated rig      make test   lint, types, tests
+# make setup  only the virtual environment         make lint   ruff alone
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types clean
+
+help:
+	@sed -n '1,2s/^# //p' Makefile
+
+# The stamp carries the hash of what was installed, so that an edit of pyproject.toml installs again.
+STAMP := $(VENV)/.installed-$(shell cksum pyproject.toml | cut -d' ' -f1)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; choose one with: make PYTHON=python3.x …"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' \
+	  || { echo "The venv module is missing; on Debian: sudo apt-get install python3-venv"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+setup: $(STAMP)
+
+run: $(STAMP)
+	$(BIN)/edge-daemon bench
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+test: lint types
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) build out .mypy_cache .pytest_cache .ruff_cache *.egg-info
