@@ -1,0 +1,73 @@
+"""What the plane asks for, and what it is answered; free of any transport."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from edge_daemon.contract.actions import Action
+from edge_daemon.contract.base import Data
+from edge_daemon.contract.errors import ErrorInfo
+from edge_daemon.contract.frames import FrameNotes, ImageFormat
+from edge_daemon.contract.identity import Actor, DeviceId, FrameId, IdempotencyKey, Lease, OrgId
+from edge_daemon.contract.receipts import Receipt, Stage
+
+MAX_WAIT_MS = 600_000
+
+
+class Dispatch(Data, frozen=True, kw_only=True):
+    """One action for one device, at most once per (deviceId, idempotencyKey)."""
+
+    device_id: DeviceId
+    idempotency_key: IdempotencyKey
+    org_id: OrgId
+    actor: Actor
+    lease: Lease
+    action: Action
+    observed_frame: FrameId | None = None
+    expires_in_ms: Annotated[int, Meta(ge=1, le=MAX_WAIT_MS)] = 60_000
+    """Not begun within this time after arrival: `expired`, not executed."""
+
+
+class Look(Data, frozen=True, kw_only=True):
+    """A picture of the screen, exposed after this request arrived."""
+
+    device_id: DeviceId
+    org_id: OrgId
+    actor: Actor
+    lease: Lease | None = None
+    """With the current lease a `frameId` is minted; without one this is a watch."""
+    format: ImageFormat = "jpeg"
+    wait_settled_ms: Annotated[int, Meta(ge=0, le=10_000)] = 2_000
+    """How long to wait for a still screen; the picture then says what it found."""
+
+
+class Progress(Data, frozen=True, kw_only=True):
+    """A stage was reached. It never implies success."""
+
+    device_id: DeviceId
+    idempotency_key: IdempotencyKey
+    stage: Stage
+    elapsed_ms: float
+
+
+class Outcome(Data, frozen=True, kw_only=True):
+    """The answer to a dispatch: the receipt as it stands durable, or the refusal that left none."""
+
+    receipt: Receipt | None = None
+    error: ErrorInfo | None = None
+    """Set when the request was refused before its key was accepted; then nothing was or will be executed."""
+    deduplicated: bool = False
+    """True when an earlier acceptance of the same key answers; nothing was executed for this request."""
+
+    @property
+    def frame_notes(self) -> FrameNotes | None:
+        return self.receipt.frame_notes if self.receipt else None
+
+
+class ReceiptAnswer(Data, frozen=True, kw_only=True, omit_defaults=False):
+    """`known=False`: this ledger cannot say (it may be younger than the key); it is not `found=False`."""
+
+    known: bool
+    found: bool
+    epoch: int
+    receipt: Receipt | None = None
