@@ -192,7 +192,8 @@ def _camera(path: Path, name: str, value: dict[str, Any]) -> CameraSource:
     fields = {k: v for k, v in value.items() if k != "type"}
     _refuse_unknown_in(path, key, fields, kind)
     try:
-        return msgspec.convert(value, CameraSource)
+        source: CameraSource = msgspec.convert(value, CameraSource)
+        return source
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {_located(key, error)}") from error
 
