@@ -1,0 +1,184 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from edge_daemon.cameras.settle import SettleDetector, SettleVerdict, noise_sigma
+
+MS = 1_000_000
+PERIOD_NS = 66_666_667
+"""15 fps"""
+
+
+def judge(detector: SettleDetector, jpegs: Sequence[bytes]) -> list[SettleVerdict]:
+    return [detector.feed_jpeg(jpeg, 10**9 + i * PERIOD_NS) for i, jpeg in enumerate(jpegs)]
+
+
+def states(verdicts: Sequence[SettleVerdict]) -> list[str]:
+    return [verdict.state for verdict in verdicts]
+
+
+@pytest.mark.parametrize("sigma", [0, 1, 2, 3, 4, 5, 6])
+def test_a_still_screen_is_still_whatever_the_sensors_noise(view: Any, sigma: int) -> None:
+    page = view.page(1)
+    verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(page, sigma) for _ in range(6)])
+    assert states(verdicts) == ["moving"] * 4 + ["still"] * 2
+    assert verdicts[4].still_since_ns == 10**9
+
+
+def test_still_takes_three_frames_and_a_quarter_of_a_second_of_exposure_time(view: Any) -> None:
+    jpeg = view.shot(view.page(1), 0)
+
+    def at(*times_ms: float) -> str:
+        detector = SettleDetector()
+        return [detector.feed_jpeg(jpeg, round(t * MS)) for t in times_ms][-1].state
+
+    assert at(0, 260) == "moving"
+    assert at(0, 100, 249) == "moving"
+    assert at(0, 100, 250) == "still"
+
+
+def test_a_page_change_begins_the_still_stretch_anew(view: Any) -> None:
+    pages = [view.page(1)] * 5 + [view.page(2)] * 5
+    verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(page, 2) for page in pages])
+    assert states(verdicts) == ["moving"] * 4 + ["still"] + ["moving"] * 4 + ["still"]
+    assert verdicts[9].still_since_ns == 10**9 + 5 * PERIOD_NS
+    assert "changed" in verdicts[5].reason
+
+
+def faded(view: Any, k: int) -> np.ndarray:
+    return cv2.addWeighted(view.page(1), 1 - k / 30, view.page(2), k / 30, 0)
+
+
+def scrolled(view: Any, k: int) -> np.ndarray:
+    image = view.page(1)
+    image[40:680, 480:800] = np.roll(image[40:680, 480:800], k, 0)
+    return image
+
+
+def dimmed(view: Any, k: int) -> np.ndarray:
+    return cv2.convertScaleAbs(view.page(1), alpha=1 - 0.004 * k)
+
+
+def spinning(view: Any, k: int) -> np.ndarray:
+    image = view.page(1)
+    cv2.ellipse(image, (640, 360), (14, 14), 0, k * 40, k * 40 + 90, (60, 60, 60), 3)
+    return image
+
+
+def switched(view: Any, k: int) -> np.ndarray:
+    image = view.page(1)
+    on = k % 4 >= 2
+    cv2.rectangle(image, (700, 200), (738, 220), (80, 200, 80) if on else (190, 190, 190), -1)
+    cv2.circle(image, (730 if on else 708, 210), 9, (255, 255, 255), -1)
+    return image
+
+
+@pytest.mark.parametrize("moving", [faded, scrolled, dimmed, spinning, switched])
+@pytest.mark.parametrize("sigma", [0, 6])
+def test_what_moves_slowly_or_in_a_small_place_is_not_still(
+    view: Any, sigma: int, moving: Callable[[Any, int], np.ndarray]
+) -> None:
+    """A fade of two seconds, a scroll of one pixel a frame, a dimming of 0.4 % a frame, a spinner, a
+    toggle."""
+    verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(moving(view, k), sigma) for k in range(8)])
+    assert states(verdicts) == ["moving"] * 8
+
+
+def test_a_blinking_text_cursor_does_not_hold_a_still_screen_back(view: Any) -> None:
+    without = view.page(1)
+    cursor = without.copy()
+    cv2.rectangle(cursor, (600, 300), (601, 321), (30, 30, 30), -1)
+    jpegs = [view.shot(cursor if k % 2 else without, 2) for k in range(6)]
+    verdicts = judge(SettleDetector(mask=view.SCREEN), jpegs)
+    assert states(verdicts)[4:] == ["still"] * 2
+    assert "a small part" in verdicts[5].reason
+
+
+def test_what_happens_outside_the_mask_or_inside_an_ignored_part_is_not_watched(view: Any) -> None:
+    def busy(k: int) -> bytes:
+        image = view.page(1)
+        cv2.circle(image, (100 + 30 * k, 300), 60, (255, 255, 255), -1)
+        return bytes(view.shot(image, 2))
+
+    jpegs = [busy(k) for k in range(6)]
+    assert states(judge(SettleDetector(), jpegs))[5] == "moving"
+    assert states(judge(SettleDetector(mask=view.SCREEN), jpegs))[5] == "still"
+    left = [(0, 0), (470, 0), (470, 719), (0, 719)]
+    assert states(judge(SettleDetector(ignore=[left]), jpegs))[5] == "still"
+
+
+def test_pictures_whose_exposure_times_do_not_advance_are_unreliable(view: Any) -> None:
+    jpeg = view.shot(view.page(1), 0)
+    detector = SettleDetector()
+    verdicts = [detector.feed_jpeg(jpeg, t) for t in (5 * MS, 5 * MS, 4 * MS)]
+    assert states(verdicts) == ["moving", "unreliable", "unreliable"]
+    assert "do not advance" in verdicts[1].reason
+
+
+def test_an_unwatched_gap_begins_the_stretch_anew_and_says_so(view: Any) -> None:
+    jpeg = view.shot(view.page(1), 0)
+    detector = SettleDetector()
+    verdicts = [detector.feed_jpeg(jpeg, round(t * MS)) for t in (0, 100, 1200, 1300, 1460)]
+    assert states(verdicts) == ["moving", "moving", "unreliable", "moving", "still"]
+    assert "no picture for 1100 ms" in verdicts[2].reason
+    assert verdicts[4].still_since_ns == 1200 * MS
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda view: view.shot(np.zeros((720, 1280, 3), np.uint8), 3), "black"),
+        (lambda view: view.shot(cv2.resize(view.page(1), (640, 360)), 0), "changed its size"),
+        (lambda view: b"\xff\xd8 nothing \xff\xd9", "frame header"),
+    ],
+    ids=["black", "another size", "no picture"],
+)
+def test_a_picture_that_cannot_be_judged_is_unreliable_and_ends_the_stretch(
+    view: Any, spoil: Callable[[Any], bytes], reason: str
+) -> None:
+    good = view.shot(view.page(1), 0)
+    verdicts = judge(SettleDetector(), [good, good, good, spoil(view), good, good])
+    assert verdicts[3].state == "unreliable"
+    assert reason in verdicts[3].reason
+    assert "still" not in states(verdicts)
+
+
+def test_a_picture_that_changes_everywhere_for_long_is_unreliable(view: Any) -> None:
+    random = np.random.default_rng(1)
+    noise = [random.integers(0, 255, (180, 320), np.uint8) for _ in range(10)]
+    detector = SettleDetector()
+    verdicts = [detector.feed(grey, i * PERIOD_NS) for i, grey in enumerate(noise)]
+    assert states(verdicts) == ["moving"] * 8 + ["unreliable"] * 2
+    assert "noise or lamps" in verdicts[9].reason
+
+
+def test_a_given_noise_is_used_as_measured(view: Any) -> None:
+    page = view.page(1)
+    measured = noise_sigma([view.shot(page, 6) for _ in range(5)])
+    assert 0.2 < measured < 0.6
+    verdict = judge(SettleDetector(noise_sigma=measured), [view.shot(page, 6) for _ in range(5)])[4]
+    assert (verdict.state, verdict.noise_sigma) == ("still", measured)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"mask": [(0, 0), (1, 1)]}, "three corners"),
+        ({"noise_sigma": 7.0}, r"0\.\.6"),
+        ({"noise_sigma": float("nan")}, r"0\.\.6"),
+        ({"min_still_ms": 100}, "at least 250"),
+        ({"tolerated_fraction": 1.0}, "less than 1"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        SettleDetector(**arguments)
+
+
+def test_a_mask_outside_the_picture_is_refused(view: Any) -> None:
+    detector = SettleDetector(mask=[(5000, 5000), (5100, 5000), (5100, 5100)])
+    with pytest.raises(ValueError, match="leave nothing to watch in a picture of 320x180"):
+        detector.feed_jpeg(view.shot(view.page(1), 0), 0)
