@@ -12,12 +12,11 @@ import binascii
 import struct
 
 from firmware import wire
-from firmware.memory import EventQueue, ResultMemory, seq_behind
+from firmware.memory import EventQueue, Output, ResultMemory, seq_behind
 
 FIRMWARE_MAJOR = 0
 FIRMWARE_MINOR = 1
 
-OUTPUT_MAX = 1024
 # A command may need three events (its own two and a refusal of another) and an ESTOPPED beside them.
 EVENTS_FREE_FOR_COMMAND = 4
 EVENTS_FREE_FOR_MOVED = 5
@@ -82,8 +81,7 @@ class BoardLink:
         self._boot_id = boot_id
         self._reset_cause = reset_cause
         self._decoder = wire.Decoder()
-        self._output = bytearray(OUTPUT_MAX)
-        self._output_n = 0
+        self._output = Output()
         self._session = 0
         self._past_sessions = [0] * wire.SESSIONS_REMEMBERED
         self._expected_seq = 0
@@ -107,7 +105,6 @@ class BoardLink:
         self._estop_count = 0
         self.stale_frames = 0
         self.malformed_frames = 0
-        self.output_dropped = 0
         core.link = self
 
     # -- the port's side ---------------------------------------------------------------------------
@@ -137,11 +134,12 @@ class BoardLink:
 
     def take_output(self) -> bytes:
         """The bytes for the line since the last call."""
-        if not self._output_n:
-            return b""
-        data = bytes(memoryview(self._output)[: self._output_n])
-        self._output_n = 0
-        return data
+        return self._output.take()
+
+    @property
+    def output_dropped(self) -> int:
+        """Frames that found no room because the line did not drain."""
+        return self._output.dropped
 
     @property
     def session_open(self) -> bool:
@@ -441,11 +439,4 @@ class BoardLink:
         self._send(wire.HELLO, 0, 0, hello.pack())
 
     def _send(self, frame_type: int, session: int, seq: int, body: bytes) -> None:
-        frame = wire.encode_frame(frame_type, self._boot_id, session, seq, body)
-        end = self._output_n + len(frame)
-        if end > OUTPUT_MAX:
-            # A line that does not drain: whatever matters is re-sent, by this end or at the host's request.
-            self.output_dropped += 1
-            return
-        self._output[self._output_n : end] = frame
-        self._output_n = end
+        self._output.add(wire.encode_frame(frame_type, self._boot_id, session, seq, body))

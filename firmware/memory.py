@@ -1,8 +1,9 @@
-"""What the board end of the link remembers: results of commands, and events not yet acknowledged."""
+"""What the board end of the link keeps: results of commands, unacknowledged events, bytes for the line."""
 
 from firmware import wire
 
 EVENTS_KEPT = 8
+OUTPUT_MAX = 1024
 
 
 def seq_behind(seq: int, reference: int) -> int:
@@ -121,3 +122,32 @@ class EventQueue:
 
     def body(self, i: int) -> bytes:
         return self._bodies[(self._first + i) % EVENTS_KEPT]
+
+
+class Output:
+    """Frames on their way to the line, as far as they fit.
+
+    On a line that does not drain the rest is dropped whole: whatever matters is sent again, by this end or
+    at the host's request.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(OUTPUT_MAX)
+        self._n = 0
+        self.dropped = 0
+
+    def add(self, frame: bytes) -> None:
+        end = self._n + len(frame)
+        if end > OUTPUT_MAX:
+            self.dropped += 1
+            return
+        self._buffer[self._n : end] = frame
+        self._n = end
+
+    def take(self) -> bytes:
+        """Everything that waits."""
+        if not self._n:
+            return b""
+        data = bytes(memoryview(self._buffer)[: self._n])
+        self._n = 0
+        return data

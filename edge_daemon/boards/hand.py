@@ -1,0 +1,99 @@
+"""The hand's operations in millimetres of its own frame (z up: larger is further from the glass)."""
+
+import time
+
+from edge_daemon.boards.arguments import micrometres, milliseconds
+from edge_daemon.boards.board import Board, OnStage
+from edge_daemon.boards.info import HandLimits
+from edge_daemon.boards.status import Done
+from firmware import wire
+
+# The longest way of a phone-sized hand takes a second or two; what is not over by then has gone wrong.
+TRAVEL_TIMEOUT_S = 15.0
+HOME_TIMEOUT_S = 60.0
+_HOUSEKEEPING_FAMILY = 1 << 63
+
+
+class HandClient:
+    """Commands of a hand board. All raise as Board.execute() does, and ArgumentRefused before sending.
+
+    Places outside the envelope are refused by the board (CommandFault ``envelope`` or ``depth``), never
+    clamped. home, park and move number themselves where the caller has no use for asking later.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._last_own_id = 0
+
+    @property
+    def limits(self) -> HandLimits | None:
+        """The envelope the board last announced; None if it has not been online yet."""
+        info = self._board.last_info
+        return info.hand if info is not None else None
+
+    async def home(self, cmd_id: int | None = None) -> Done:
+        """Find the reference position. The first motion after a start: the hand does not know where it is."""
+        return await self._travel(cmd_id, wire.OP_HOME, b"", HOME_TIMEOUT_S)
+
+    async def park(self, x_mm: float, y_mm: float, z_mm: float, cmd_id: int | None = None) -> Done:
+        """Go out of the picture: lift, travel, descend to z_mm."""
+        args = wire.pack_args(wire.OP_PARK, *micrometres(x_mm=x_mm, y_mm=y_mm, z_mm=z_mm))
+        return await self._travel(cmd_id, wire.OP_PARK, args, TRAVEL_TIMEOUT_S)
+
+    async def move(self, x_mm: float, y_mm: float, z_mm: float, cmd_id: int | None = None) -> Done:
+        """Jog to a place, lifting first."""
+        args = wire.pack_args(wire.OP_MOVE, *micrometres(x_mm=x_mm, y_mm=y_mm, z_mm=z_mm))
+        return await self._travel(cmd_id, wire.OP_MOVE, args, TRAVEL_TIMEOUT_S)
+
+    async def tap(
+        self,
+        cmd_id: int,
+        x_mm: float,
+        y_mm: float,
+        hover_z_mm: float,
+        press_z_mm: float,
+        dwell_ms: int,
+        on_stage: OnStage | None = None,
+    ) -> Done:
+        """Travel at hover, press to press_z_mm for dwell_ms, return to hover. A long dwell is a long press."""
+        place = micrometres(x_mm=x_mm, y_mm=y_mm, hover_z_mm=hover_z_mm, press_z_mm=press_z_mm)
+        args = wire.pack_args(wire.OP_TAP, *place, milliseconds("dwell_ms", dwell_ms))
+        timeout_s = TRAVEL_TIMEOUT_S + dwell_ms / 1000
+        return await self._board.execute(cmd_id, wire.OP_TAP, args, on_stage=on_stage, timeout_s=timeout_s)
+
+    async def swipe(
+        self,
+        cmd_id: int,
+        x0_mm: float,
+        y0_mm: float,
+        press0_z_mm: float,
+        x1_mm: float,
+        y1_mm: float,
+        press1_z_mm: float,
+        hover_z_mm: float,
+        duration_ms: int,
+        on_stage: OnStage | None = None,
+    ) -> Done:
+        """Press at the first place, draw to the second within duration_ms, lift to hover."""
+        places = micrometres(
+            x0_mm=x0_mm,
+            y0_mm=y0_mm,
+            press0_z_mm=press0_z_mm,
+            x1_mm=x1_mm,
+            y1_mm=y1_mm,
+            press1_z_mm=press1_z_mm,
+            hover_z_mm=hover_z_mm,
+        )
+        args = wire.pack_args(wire.OP_SWIPE, *places, milliseconds("duration_ms", duration_ms))
+        timeout_s = TRAVEL_TIMEOUT_S + duration_ms / 1000
+        return await self._board.execute(cmd_id, wire.OP_SWIPE, args, on_stage=on_stage, timeout_s=timeout_s)
+
+    async def _travel(self, cmd_id: int | None, op: int, args: bytes, timeout_s: float) -> Done:
+        if cmd_id is None:
+            cmd_id = self._own_id()
+        return await self._board.execute(cmd_id, op, args, timeout_s=timeout_s)
+
+    def _own_id(self) -> int:
+        """Growing, also over a restart of the daemon, and apart from the ids that callers give (top bit)."""
+        self._last_own_id = max(self._last_own_id + 1, time.monotonic_ns())
+        return _HOUSEKEEPING_FAMILY | self._last_own_id
