@@ -1,0 +1,97 @@
+"""The composition root: from a configuration to a running rig. Reads like the picture in README.md."""
+
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import cv2
+import trio
+
+from edge_daemon.boards import Board
+from edge_daemon.cameras.camera import Camera
+from edge_daemon.clock import PlaneClock, machine_boot_id
+from edge_daemon.config import Config
+from edge_daemon.devices.build import House, build_fleet
+from edge_daemon.leaves import leaves
+from edge_daemon.ledger import LedgerError, open_ledger
+from edge_daemon.notify import notify_systemd
+from edge_daemon.upstream.listeners import EndpointRefused, Endpoints, TcpEndpoint
+from edge_daemon.upstream.server import EdgeIdentity
+from edge_daemon.upstream.server import serve as serve_upstream
+
+logger = logging.getLogger(__name__)
+
+
+class StartRefused(Exception):
+    """The daemon cannot start; the message says why and what to do."""
+
+
+async def serve(config: Config) -> None:
+    """Runs the rig until SIGTERM or SIGINT. Raises `StartRefused` when it cannot begin.
+
+    Three nurseries, one inside the other, so that things end in the right order: first nobody may ask for
+    anything, then hands are parked and receipts settled, last the boards and cameras go.
+    """
+    cv2.setNumThreads(1)  # one camera's picture at a time; OpenCV's own threads would starve the serial lines
+    try:
+        # Open from first to last: a second signal during the shutdown must not keep a hand from parking.
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            await _serve(config, signals)
+    except* (LedgerError, EndpointRefused) as group:
+        raise StartRefused("; ".join(str(error) for error in leaves(group))) from group
+
+
+async def _serve(config: Config, signals: AsyncIterator[int]) -> None:
+    endpoints = endpoints_of(config)
+    identity = EdgeIdentity(config.edge.id, machine_boot_id())
+    make_state_dir(config)
+    async with open_ledger(config.ledger_path) as ledger:
+        pending = await ledger.pending()
+        boards = {
+            name: Board(name, section.port, section.uid, section.kind)
+            for name, section in config.boards.items()
+        }
+        cameras = {name: Camera(name, source) for name, source in config.cameras.items()}
+        clock = PlaneClock()
+        house = House(config, ledger, clock, identity.boot_id, time.monotonic_ns, boards, cameras)
+        fleet = build_fleet(house, pending)
+        async with trio.open_nursery() as parts, trio.open_nursery() as acting:
+            for board in boards.values():
+                parts.start_soon(board.run)
+            for camera in cameras.values():
+                parts.start_soon(camera.run)
+            await acting.start(fleet.run)
+            async with trio.open_nursery() as listening:
+                await listening.start(serve_upstream, fleet, endpoints, identity, clock)
+                notify_systemd("READY=1")
+                logger.info("rig %s: serving %d device(s)", config.edge.id, len(config.devices))
+                logger.info("stopping on %s", signal.Signals(await anext(signals)).name)
+                notify_systemd("STOPPING=1")
+                listening.cancel_scope.cancel()
+            await fleet.drain()
+            acting.cancel_scope.cancel()
+            parts.cancel_scope.cancel()
+
+
+def endpoints_of(config: Config) -> Endpoints:
+    """Where planes and staff may come in. Raises `EndpointRefused`."""
+    tcp = config.plane.tcp
+    return Endpoints(
+        plane_socket=Path(config.plane.unix_socket) if config.plane.unix_socket is not None else None,
+        plane_tcp=TcpEndpoint(tcp.host, tcp.port, Path(tcp.token_file), tcp.allow_beyond_loopback)
+        if tcp is not None
+        else None,
+        staff_socket=Path(config.staff.unix_socket),
+    )
+
+
+def make_state_dir(config: Config) -> None:
+    """Ledger and calibrations say who did what on whose phone: nobody else may read them."""
+    for path in (config.state_dir, config.state_dir / "calibration"):
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.chmod(0o700)
+        except OSError as error:
+            raise StartRefused(f"[edge.state_dir] {path}: {error.strerror}") from error

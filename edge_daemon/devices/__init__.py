@@ -1,0 +1,1 @@
+"""A phone and its parts: one action at a time."""

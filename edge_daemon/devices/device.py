@@ -1,0 +1,325 @@
+"""A phone and its parts: one action at a time, in the order of acceptance, each at most once."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from edge_daemon.boards import BoardError, Done, OutcomeUnknown, Stage
+from edge_daemon.clock import MonotonicNs
+from edge_daemon.contract import (
+    Dispatch,
+    ErrorInfo,
+    FrameNotes,
+    Outcome,
+    Receipt,
+    ReceiptReason,
+    Refused,
+    Wake,
+    canonical,
+)
+from edge_daemon.devices.command_ids import CommandIds
+from edge_daemon.devices.eye import Eye
+from edge_daemon.devices.gate import Gate
+from edge_daemon.devices.job import Job, ProgressListener
+from edge_daemon.devices.parts import Parts
+from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
+from edge_daemon.devices.recovery import Recovery
+from edge_daemon.ledger import CommandRef, Existing, Ledger, SettledAlready
+
+logger = logging.getLogger(__name__)
+
+SETTLE_SHIELD_S = 2.0
+"""A commit on a slow SD card takes a tenth of this."""
+_NO_COMMAND = CommandRef(board_uid="", board_boot_id=0, cmd_id=0)
+DRAIN_S = 5.0
+"""How long a shutdown waits for the action under way: longer than a tap, shorter than systemd's patience."""
+
+
+class Device:
+    """Public verbs: `submit`, `cancel`, `run`, `drain`."""
+
+    def __init__(
+        self,
+        device_id: str,
+        parts: Parts,
+        eye: Eye,
+        gate: Gate,
+        ledger: Ledger,
+        writer: ReceiptWriter,
+        recovery: Recovery,
+        ids: CommandIds,
+        monotonic_ns: MonotonicNs,
+        *,
+        queue_limit: int,
+        on_receipt: Callable[[Receipt], None],
+    ) -> None:
+        self.device_id = device_id
+        self.parts = parts
+        self.eye = eye
+        self.gate = gate
+        self._ledger = ledger
+        self._writer = writer
+        self._recovery = recovery
+        self._ids = ids
+        self._now_ns = monotonic_ns
+        self._queue_limit = queue_limit
+        self._on_receipt = on_receipt
+        self._jobs: dict[str, Job] = {}
+        self._line: deque[Job] = deque()
+        self._stir = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._closing = False
+        self._current: Job | None = None
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    async def submit(self, request: Dispatch, on_progress: ProgressListener) -> Outcome:
+        """At most one execution per key; returns when the receipt is final, or with the refusal.
+
+        Cancelling abandons the waiting alone: an accepted action goes on, and its receipt waits in the outbox.
+        """
+        if isinstance(request.action, Wake):
+            return _refused(
+                Refused("capability_unsupported", f"{self.device_id} has no part that can wake a screen")
+            )
+        job = self._jobs.get(request.idempotency_key)
+        follows = job is not None
+        if job is None:
+            job = self._begin(request)
+        elif canonical(job.request.action) != canonical(request.action):
+            return _refused(
+                Refused(
+                    "idempotency_conflict",
+                    f"key {request.idempotency_key!r} is already used for another action of {self.device_id}",
+                    field="idempotencyKey",
+                )
+            )
+        job.listeners.append(on_progress)
+        try:
+            await job.finished.wait()
+        finally:
+            job.listeners.remove(on_progress)
+        if job.refusal is not None:
+            return _refused(job.refusal)
+        return Outcome(receipt=job.receipt, deduplicated=follows or job.deduplicated)
+
+    def _begin(self, request: Dispatch) -> Job:
+        """Registers the job before anything is awaited, so that a second dispatch of the key finds it."""
+        job = Job(request=request, arrived_ns=self._now_ns(), cmd_id=self._ids.next())
+        if self._nursery is None or self._closing:
+            job.refusal = Refused("device_offline", "the edge daemon is starting or stopping; try again")
+            job.finished.set()
+            return job
+        self._jobs[request.idempotency_key] = job
+        # In the device's own nursery: a plane that hangs up must not cancel an acceptance half way.
+        self._nursery.start_soon(self._admit, job)
+        return job
+
+    async def cancel(self, key: str) -> Outcome:
+        """Takes an action back before it begins. The receipt says whether that was in time."""
+        job = self._jobs.get(key)
+        if job is not None and not job.begun and job in self._line:
+            self._line.remove(job)
+            await self._fail(job, Refused("canceled", "taken back by the plane before it began"))
+            return Outcome(receipt=job.receipt)
+        answer = await self._ledger.lookup(self.device_id, key, None)
+        if answer.receipt is None:
+            return _refused(
+                Refused("invalid_argument", f"no action is known by key {key!r}", field="idempotencyKey")
+            )
+        return Outcome(receipt=answer.receipt)
+
+    # -- accepting ----------------------------------------------------------------------------------------
+
+    async def _admit(self, job: Job) -> None:
+        try:
+            await self._accept(job)
+        except Refused as refusal:
+            job.refusal = refusal
+            self._finish(job)
+
+    async def _accept(self, job: Job) -> None:
+        request = job.request
+        known = await self._ledger.lookup(self.device_id, request.idempotency_key, None)
+        if not known.found:
+            self._refuse_early(job)
+        # A known key's command stands in the ledger already; the ledger decides and ignores this one.
+        command = _NO_COMMAND if known.found else self.parts.command_for(request.action, job.cmd_id)
+        result = await self._ledger.accept(
+            self._writer.pending(job),
+            canonical(request.action),
+            request.lease.fencing_token,
+            command,
+        )
+        if isinstance(result, Existing):
+            job.deduplicated = True
+            job.receipt = await self._recovery.final(result.receipt)
+            self._finish(job)
+            return
+        job.receipt = self._writer.pending(job)
+        job.reached("accepted", self._now_ns())
+        if self._closing:
+            await self._fail(
+                job, Refused("interrupted_by_restart", "the edge daemon stopped before it began")
+            )
+            return
+        self._line.append(job)
+        self._stir.set()
+
+    def _refuse_early(self, job: Job) -> None:
+        """Everything that will be checked again at the moment of dispatch, plus the length of the line."""
+        self._refuse_dispatch(job)
+        if len(self._line) >= self._queue_limit:
+            raise Refused("rate_limited", f"{len(self._line)} actions already wait for {self.device_id}")
+
+    def _refuse_dispatch(self, job: Job) -> None:
+        now_ns = self._now_ns()
+        request = job.request
+        if now_ns >= job.expires_ns:
+            raise Refused("expired", f"not begun within {request.expires_in_ms} ms: nothing was executed")
+        self.gate.refuse_act(request.lease, lease_ends_ns=job.lease_ends_ns, now_ns=now_ns)
+        bound = self.eye.bound(request.observed_frame)
+        self.parts.refuse(request.action, self.eye.orientation_of(bound))
+        if bound is not None and not self.parts.acts_on_old_frames:
+            self.eye.refuse_stale(bound)
+
+    # -- doing --------------------------------------------------------------------------------------------
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Works until cancelled; then the hand is parked and keys are released, within a bound."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self.parts.run)
+                nursery.start_soon(self._work)
+                task_status.started()
+        finally:
+            self._nursery = None
+            await self.parts.leave_safe()
+
+    async def _work(self) -> None:
+        await self._recovery.run()
+        while True:
+            if self._line and not self._closing:
+                self._current = self._line.popleft()
+                await self._carry_out(self._current)
+                self._current = None
+                continue
+            await self.parts.rest()
+            self._stir = trio.Event()
+            if not self._line or self._closing:
+                await self._stir.wait()
+
+    async def drain(self) -> None:
+        """Begins the shutdown: nothing new begins, the action under way may finish, the line is told."""
+        self._closing = True
+        while self._line:
+            job = self._line.popleft()
+            await self._fail(
+                job, Refused("interrupted_by_restart", "the edge daemon stopped before it began")
+            )
+        current = self._current
+        if current is not None:
+            with trio.move_on_after(DRAIN_S):
+                await current.finished.wait()
+        await self.parts.leave_safe()
+
+    async def _carry_out(self, job: Job) -> None:
+        request = job.request
+        try:
+            self._refuse_dispatch(job)
+            bound = self.eye.bound(request.observed_frame)
+        except Refused as refusal:
+            await self._fail(job, refusal)
+            return
+        notes: FrameNotes | None = None
+        accepted_ns = 0
+
+        def on_stage(stage: Stage, _board_us: int, at_ns: int) -> None:
+            nonlocal notes, accepted_ns
+            if stage == "accepted":
+                accepted_ns = at_ns
+                notes = self.eye.notes(bound, at_ns) if bound is not None else None
+                job.reached("dispatched", at_ns)
+            elif stage == "contact":
+                job.reached("contact", at_ns)
+
+        def last_check() -> None:
+            self._refuse_dispatch(job)
+            # The boot on which it is about to run: only that boot's memory can say it never arrived.
+            job.command = self.parts.command_for(request.action, job.cmd_id)
+            job.begun = True
+
+        orientation = self.eye.orientation_of(bound)
+        try:
+            done = await self.parts.perform(request.action, orientation, job.cmd_id, last_check, on_stage)
+        except Refused as refusal:
+            assert not job.begun, "a refusal comes before the first byte of the action"
+            await self._fail(job, refusal)
+            return
+        except BoardError as error:
+            failure = await self._last_word(job, error)
+        else:
+            failure = None
+            job.reached("hover", done.done_ns)
+        now_ns = self._now_ns()
+        self.eye.acted(now_ns)
+        if notes is not None and bound is not None:
+            notes = self.eye.recount(notes, bound, accepted_ns)
+        assert job.receipt is not None
+        if failure is None:
+            at_ns = job.stages_ns.get("hover", now_ns)
+            receipt = self._writer.committed(job.receipt, at_ns, job, notes)
+        else:
+            info, reason = failure
+            logger.warning("%s: key %s: %s", self.device_id, request.idempotency_key, info.message)
+            receipt = self._writer.failed(job.receipt, now_ns, info, job, reason=reason, notes=notes)
+        await self._settle(job, receipt)
+
+    async def _last_word(self, job: Job, error: BoardError) -> tuple[ErrorInfo, ReceiptReason | None] | None:
+        """What the failure means; None when the board, asked again, says that the action was done.
+
+        While a board that may still know is out of reach, the device waits for it: only it can tell.
+        """
+        if isinstance(error, OutcomeUnknown) and not error.final and job.command is not None:
+            answer = await self._recovery.ask(job.command)
+            if isinstance(answer, Done):
+                return None
+            if isinstance(answer, BoardError):
+                error = answer
+        return verdict_of(error)
+
+    # -- settling -----------------------------------------------------------------------------------------
+
+    async def _fail(self, job: Job, refusal: Refused) -> None:
+        """The key was accepted and nothing was executed."""
+        assert job.receipt is not None
+        await self._settle(job, self._writer.failed(job.receipt, self._now_ns(), refusal.info, job))
+
+    async def _settle(self, job: Job, receipt: Receipt) -> None:
+        """Makes the outcome durable before anybody hears of it; waits while the disk refuses.
+
+        Shielded for a while: an outcome that is known is handed to the ledger even during a shutdown. What the
+        ledger cannot write before it closes stays pending, and the board is asked at the next start.
+        """
+        try:
+            with trio.move_on_after(SETTLE_SHIELD_S, shield=True) as shielded:
+                await self._ledger.settle(receipt)
+            if shielded.cancelled_caught:
+                await self._ledger.settle(receipt)
+        except SettledAlready:
+            # The first hand-over was queued and has been written while we waited for the second.
+            logger.info("%s: the ledger took an outcome late", self.device_id)
+        job.receipt = receipt
+        self._finish(job)
+        self._on_receipt(receipt)
+
+    def _finish(self, job: Job) -> None:
+        self._jobs.pop(job.request.idempotency_key, None)
+        job.finished.set()
+
+
+def _refused(refusal: Refused) -> Outcome:
+    return Outcome(error=refusal.info)

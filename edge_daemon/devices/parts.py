@@ -1,0 +1,211 @@
+"""The parts of one device: which of them carries out what, and whether all of them are there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from edge_daemon.boards import Board, BoardOffline, Done, FlagsReported, OnStage, StatusChanged
+from edge_daemon.cameras.camera import Camera, CameraOffline
+from edge_daemon.contract import (
+    Action,
+    Capabilities,
+    DeviceStatus,
+    LongPress,
+    OpenApp,
+    Orientation,
+    PressKey,
+    Refused,
+    Swipe,
+    Tap,
+    TypeText,
+)
+from edge_daemon.devices.capabilities import capabilities_of
+from edge_daemon.devices.keeper import HandKeeper
+from edge_daemon.devices.performers import HandTouch, HidTouch, Keyboard, LastCheck, Performer, is_hold
+from edge_daemon.devices.slot import CalibrationSlot
+from edge_daemon.ledger import CommandRef
+
+
+class Parts:
+    """A hand and/or a HID board, and a camera."""
+
+    def __init__(
+        self,
+        device_id: str,
+        *,
+        touch: HandTouch | HidTouch,
+        keyboard: Keyboard | None,
+        keeper: HandKeeper | None,
+        camera: Camera,
+        slot: CalibrationSlot,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._device_id = device_id
+        self._touch = touch
+        self._keyboard = keyboard
+        self.keeper = keeper
+        self.camera = camera
+        self.slot = slot
+        self._on_change = on_change
+        self.busy = trio.Lock()
+        """Held while an action of the plane is carried out."""
+
+    # -- what is there ------------------------------------------------------------------------------------
+
+    @property
+    def acts_on_old_frames(self) -> bool:
+        """A hand acts anyway and reports; anything else refuses a frame that is no longer current."""
+        return isinstance(self._touch, HandTouch)
+
+    @property
+    def boards(self) -> list[Board]:
+        boards = [self._touch.board]
+        if self._keyboard is not None and self._keyboard.board is not self._touch.board:
+            boards.append(self._keyboard.board)
+        return boards
+
+    def status(self) -> tuple[DeviceStatus, str | None]:
+        """`online`, or `offline` and why, for a person."""
+        reasons = [
+            f"board {board.name}: {board.status.reason}"
+            for board in self.boards
+            if isinstance(board.status, BoardOffline)
+        ]
+        if isinstance(self.camera.status, CameraOffline):
+            reasons.append(f"camera {self.camera.name}: {self.camera.status.reason}")
+        keyboard = self._keyboard.board if self._keyboard is not None else None
+        if keyboard is not None and keyboard.flags is not None and not keyboard.flags.usb_ready:
+            reasons.append(f"board {keyboard.name}: the phone has not accepted its USB keyboard")
+        if not reasons and self.keeper is not None and self.keeper.not_ready_reason is not None:
+            reasons.append(self.keeper.not_ready_reason)
+        return ("offline", "; ".join(reasons)) if reasons else ("online", None)
+
+    def capabilities(self) -> Capabilities:
+        has_hand = isinstance(self._touch, HandTouch)
+        return capabilities_of(
+            has_hand=has_hand,
+            hand=self._touch.board.last_info if has_hand else None,
+            hid=self._keyboard.board.last_info if self._keyboard is not None else None,
+        )
+
+    @property
+    def calibrated(self) -> bool:
+        return self.slot.current is not None
+
+    def metadata(self) -> dict[str, Any]:
+        """The boards as they announced themselves, for people and for the plane's records."""
+        return {
+            board.name: {
+                "kind": info.kind,
+                "uid": info.uid,
+                "firmware": info.firmware,
+                "bootId": info.boot_id,
+                "resetCause": info.reset_cause,
+            }
+            for board in self.boards
+            if (info := board.last_info) is not None
+        }
+
+    # -- what can be done ---------------------------------------------------------------------------------
+
+    def refuse(self, action: Action, orientation: Orientation) -> None:
+        """Raises `Refused` when the attached parts cannot carry out `action` now."""
+        self._refuse_unsupported(action)
+        status, reason = self.status()
+        if status != "online":
+            raise Refused("device_offline", f"{self._device_id} is {status}: {reason}")
+        for board in self.boards:
+            if board.flags is not None and board.flags.estopped:
+                raise Refused(
+                    "estopped", f"the emergency stop of board {board.name} is latched; staff clear it"
+                )
+        self._performer(action).refuse(action, orientation)
+
+    def _refuse_unsupported(self, action: Action) -> None:
+        can = self.capabilities().actions
+        match action:
+            case Tap():
+                able, word = can.tap, "tap"
+            case Swipe() if is_hold(action):
+                able, word = can.long_press, "hold (a swipe with equal ends)"
+            case Swipe():
+                able, word = can.swipe, "swipe"
+            case LongPress():
+                able, word = can.long_press, "long press"
+            case TypeText():
+                able, word = can.type_text, "type text"
+            case PressKey():
+                able, word = can.press_key, "press keys"
+            case OpenApp():
+                able, word = can.open_app, "open an app by its id"
+            case _:
+                able, word = can.wake, "wake the screen"
+        if not able:
+            raise Refused("capability_unsupported", f"{self._device_id} cannot {word}", field="action")
+
+    def _performer(self, action: Action) -> Performer:
+        if isinstance(action, TypeText | PressKey):
+            assert self._keyboard is not None, "the capabilities said so"
+            return self._keyboard
+        return self._touch
+
+    def command_for(self, action: Action, cmd_id: int) -> CommandRef:
+        """Whom to ask about the command later: the board, its present boot, and the command's id.
+
+        Raises `Refused` when the board has never announced itself.
+        """
+        board = self._performer(action).board
+        info = board.last_info
+        if info is None:
+            raise Refused("device_offline", f"board {board.name} has never announced itself")
+        return CommandRef(board_uid=info.uid, board_boot_id=info.boot_id, cmd_id=cmd_id)
+
+    # -- doing --------------------------------------------------------------------------------------------
+
+    async def perform(
+        self,
+        action: Action,
+        orientation: Orientation,
+        cmd_id: int,
+        last_check: LastCheck,
+        on_stage: OnStage,
+    ) -> Done:
+        """One physical execution. Raises `Refused` (nothing was done) or a `BoardError`."""
+        performer = self._performer(action)
+        async with self.busy:
+            if self.keeper is None or performer.board is not self.keeper.board:
+                return await performer.perform(action, orientation, cmd_id, last_check, on_stage)
+            async with self.keeper.moving_for_plane():
+                return await performer.perform(action, orientation, cmd_id, last_check, on_stage)
+
+    async def run(self) -> None:
+        """Keeps the parts safe to use until cancelled."""
+        async with trio.open_nursery() as nursery:
+            if self.keeper is not None:
+                nursery.start_soon(self.keeper.run, self._on_change)
+            for board in self.boards:
+                nursery.start_soon(self._report_board, board)
+            nursery.start_soon(self._report_camera)
+
+    async def _report_board(self, board: Board) -> None:
+        while True:
+            with board.events() as events:
+                async for event in events:
+                    if isinstance(event, StatusChanged | FlagsReported):
+                        self._on_change()
+
+    async def _report_camera(self) -> None:
+        status = self.camera.status
+        while True:
+            status = await self.camera.status_other_than(status)
+            self._on_change()
+
+    async def rest(self) -> None:
+        """Nothing waits in line: the hand leaves the picture."""
+        if self.keeper is not None:
+            await self.keeper.rest()
+
+    async def leave_safe(self) -> None:
+        if self.keeper is not None:
+            await self.keeper.leave_safe()

@@ -1,0 +1,134 @@
+"""Settles what was pending when the process died: the boards are asked, and only they decide.
+
+A device dispatches strictly in the order of acceptance and makes each outcome durable before it dispatches the
+next. So of the receipts found pending only the first may have reached a board; those behind it never left the
+line.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import trio
+
+from edge_daemon.boards import Board, BoardAnswer, CommandFault, Done, NotExecuted
+from edge_daemon.clock import MonotonicNs
+from edge_daemon.contract import Receipt, error_info
+from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
+from edge_daemon.ledger import CommandRef, Ledger, PendingEntry
+
+logger = logging.getLogger(__name__)
+
+BOARD_WAIT_S = 30.0
+"""How long the start waits for a board to appear before its pending receipt is called unknown: a USB hub and an
+ESP32 come up within 10 s of power."""
+
+
+class Recovery:
+    """The pending receipts of one device from the last run of this daemon, oldest first."""
+
+    def __init__(
+        self,
+        entries: Sequence[PendingEntry],
+        boards: Sequence[Board],
+        ledger: Ledger,
+        writer: ReceiptWriter,
+        monotonic_ns: MonotonicNs,
+        on_receipt: Callable[[Receipt], None],
+    ) -> None:
+        self._entries = list(entries)
+        self._boards = list(boards)
+        self._ledger = ledger
+        self._writer = writer
+        self._now_ns = monotonic_ns
+        self._on_receipt = on_receipt
+        self._settled = {entry.receipt.idempotency_key: trio.Event() for entry in self._entries}
+
+    async def run(self) -> None:
+        """Returns when every one of them is final."""
+        for position, entry in enumerate(self._entries):
+            receipt = self._never_begun(entry) if position else await self._asked(entry)
+            await self._ledger.settle(receipt)
+            self._settled[receipt.idempotency_key].set()
+            self._on_receipt(receipt)
+            logger.info(
+                "%s: key %s, pending at the last stop, is now %s%s",
+                receipt.device_id,
+                receipt.idempotency_key,
+                receipt.status,
+                f" ({receipt.reason})" if receipt.reason else "",
+            )
+
+    async def final(self, receipt: Receipt) -> Receipt:
+        """The final receipt of the same key; waits while it is still being settled here."""
+        event = self._settled.get(receipt.idempotency_key)
+        if receipt.status != "pending" or event is None:
+            return receipt
+        await event.wait()
+        answer = await self._ledger.lookup(receipt.device_id, receipt.idempotency_key, None)
+        return answer.receipt or receipt
+
+    def _never_begun(self, entry: PendingEntry) -> Receipt:
+        return self._writer.failed(
+            entry.receipt,
+            self._now_ns(),
+            error_info(
+                "interrupted_by_restart",
+                "the edge daemon stopped while it waited in line; nothing was executed",
+            ),
+            reason="interrupted_by_restart",
+        )
+
+    async def _asked(self, entry: PendingEntry) -> Receipt:
+        answer = await self.ask(entry.command)
+        now_ns = self._now_ns()
+        match answer:
+            case Done():
+                return self._writer.committed(entry.receipt, now_ns, None, None)
+            case NotExecuted():
+                return self._writer.failed(
+                    entry.receipt,
+                    now_ns,
+                    error_info(
+                        "interrupted_by_restart", f"the edge daemon stopped before it began: {answer}"
+                    ),
+                    reason="interrupted_by_restart",
+                )
+            case CommandFault():
+                info, reason = verdict_of(answer)
+                return self._writer.failed(
+                    entry.receipt, now_ns, info, reason=reason or "interrupted_by_restart"
+                )
+            case _:
+                why = "its board did not appear" if answer is None else str(answer)
+                return self._writer.failed(
+                    entry.receipt,
+                    now_ns,
+                    error_info(
+                        "outcome_unknown",
+                        f"the edge daemon stopped during the action and the board cannot tell: {why}. "
+                        "A person must look",
+                    ),
+                    reason="outcome_unknown",
+                )
+
+    async def ask(self, command: CommandRef) -> BoardAnswer | None:
+        """The board's word on a command, or None when the board did not appear within `BOARD_WAIT_S`."""
+        with trio.move_on_after(BOARD_WAIT_S):
+            board = await self._board_with_uid(command.board_uid)
+            return await board.ask(command.cmd_id, command.board_boot_id)
+        return None
+
+    async def _board_with_uid(self, uid: str) -> Board:
+        """Waits until the device's board of that uid is online; a board's uid is known once it has been."""
+        found: list[Board] = []
+
+        async def watch(board: Board, scope: trio.CancelScope) -> None:
+            while (await board.wait_online()).uid != uid:
+                await board.status_other_than(board.status)
+            found.append(board)
+            scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for board in self._boards:
+                nursery.start_soon(watch, board, nursery.cancel_scope)
+        return found[0]

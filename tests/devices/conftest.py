@@ -1,0 +1,116 @@
+"""A phone with a HID board alone, in this process: real board firmware on a pty, real camera stream, real ledger."""
+
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trio
+
+from edge_daemon.bench.twin.phone import Phone
+from edge_daemon.bench.twin.rig import SimulatedRig
+from edge_daemon.boards import Board
+from edge_daemon.cameras.camera import Camera
+from edge_daemon.clock import PlaneClock, machine_boot_id
+from edge_daemon.config import load_config
+from edge_daemon.contract import Actor, Dispatch, Lease, Outcome, Progress
+from edge_daemon.contract.actions import Action
+from edge_daemon.devices.build import House, build_fleet
+from edge_daemon.devices.fleet import Fleet
+from edge_daemon.ledger import Ledger, open_ledger
+
+DEVICE = "phone-1"
+
+CONFIG = """
+[edge]
+id = "rig"
+state_dir = "{directory}"
+[plane]
+unix_socket = "{directory}/plane"
+[staff]
+unix_socket = "{directory}/staff"
+[boards.keys-1]
+kind = "hid"
+port = "{port}"
+[cameras.cam-1]
+type = "http_mjpeg"
+url = "{url}"
+[devices.phone-1]
+hid = "keys-1"
+camera = "cam-1"
+queue_limit = 3
+[devices.phone-1.screen]
+width_px = 1080
+height_px = 2340
+width_mm = 68.0
+height_mm = 147.3
+"""
+
+
+@dataclass
+class Rig:
+    """One run of the daemon's inside; `restart` is a new run on the same ledger and the same boards."""
+
+    fleet: Fleet
+    ledger: Ledger
+    phone: Phone
+    rig: SimulatedRig
+
+    async def dispatch(
+        self,
+        key: str,
+        action: Action,
+        *,
+        token: int = 1,
+        expires_in_ms: int = 60_000,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> Outcome:
+        request = Dispatch(
+            device_id=DEVICE,
+            idempotency_key=key,
+            org_id="org",
+            actor=Actor(kind="system"),
+            lease=Lease(lease_id="lease", fencing_token=token, remaining_ms=600_000),
+            action=action,
+            expires_in_ms=expires_in_ms,
+        )
+        return await self.fleet.dispatch(request, on_progress)
+
+
+RunRig = Callable[[], AbstractAsyncContextManager[Rig]]
+
+
+@pytest.fixture
+async def run_rig() -> AsyncIterator[RunRig]:
+    """Call it to have the daemon's inside run for a while; again, and it is the next start of the daemon."""
+    with tempfile.TemporaryDirectory(prefix="edge-test-") as name:
+        directory = Path(name)
+        async with SimulatedRig(5, directory, boards=("hid",)) as twin:
+            text = CONFIG.format(directory=directory, port=twin.hid_port, url=twin.camera_url)
+            (directory / "edge.toml").write_text(text)
+
+            @asynccontextmanager
+            async def run() -> AsyncIterator[Rig]:
+                config = load_config(directory / "edge.toml")
+                async with open_ledger(config.ledger_path) as ledger:
+                    boards = {"keys-1": Board("keys-1", twin.hid_port, None, "hid")}
+                    cameras = {"cam-1": Camera("cam-1", config.cameras["cam-1"])}
+                    house = House(
+                        config, ledger, PlaneClock(), machine_boot_id(), time.monotonic_ns, boards, cameras
+                    )
+                    fleet = build_fleet(house, await ledger.pending())
+                    async with trio.open_nursery() as parts, trio.open_nursery() as acting:
+                        parts.start_soon(boards["keys-1"].run)
+                        parts.start_soon(cameras["cam-1"].run)
+                        with fleet.subscribe() as changes:
+                            await acting.start(fleet.run)
+                            while fleet.devices()[0].status != "online":
+                                await changes.receive()
+                        yield Rig(fleet, ledger, twin.phone, twin)
+                        acting.cancel_scope.cancel()
+                        parts.cancel_scope.cancel()
+
+            yield run
