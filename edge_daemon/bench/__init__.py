@@ -1,0 +1,1 @@
+"""The digital twin and the bench suites."""

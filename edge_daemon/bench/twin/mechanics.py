@@ -1,0 +1,193 @@
+"""The hand as a machine: drives that follow their setpoints, play in the axes, a tip above tilted glass.
+
+Time is handed in; the plant is stepped by 1 ms from the last time it knows to the time asked for. While
+nothing moves it costs nothing.
+"""
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from math import copysign, cos, sin, sqrt, tan
+
+from edge_daemon.bench.twin.frames import world_to_screen_mm
+from edge_daemon.bench.twin.truth import NOMINAL_CENTRE_X_MM, NOMINAL_CENTRE_Y_MM, Truth
+
+STEP_NS = 1_000_000
+STEP_S = 1e-3
+# Stronger than what the firmware plans with (300 mm/s, 4000 mm/s2), as properly sized drives are.
+DRIVE_V_MAX_MM_S = 450.0
+DRIVE_A_MAX_MM_S2 = 12_000.0
+# Position loop of a small servo or a closed-loop stepper: a lag of 4 ms.
+DRIVE_GAIN_PER_S = 250.0
+# A shaft pulled to another place within its play swings in over a few ms.
+REPEAT_BLEND = 0.25
+AT_REST_MM = 1e-4
+# Long enough for one more scan of the touch panel after the last movement.
+REST_STEPS = 20
+HISTORY = 600
+
+PARKED_UM = (0, 0, 30_000)
+
+
+@dataclass(frozen=True)
+class TipPose:
+    """The stylus tip at one moment: screen mm, and its height over the glass (negative: pressing)."""
+
+    at_ns: int
+    x_mm: float
+    y_mm: float
+    height_mm: float
+
+
+class Hand:
+    """Follows JOINTS setpoints in hand micrometres and says where the tip really is.
+
+    command() and advance() belong to the one thread that owns time; pose() and pose_at() to any.
+    """
+
+    def __init__(self, truth: Truth, now_ns: int) -> None:
+        self._hand = truth.hand
+        self._glass = truth.glass
+        self._rng = truth.stream(11)
+        self._target = [um / 1000.0 for um in PARKED_UM]
+        self._drive = list(self._target)
+        self._speed = [0.0, 0.0, 0.0]
+        self._arm = [self._drive[0], self._drive[1]]
+        self._repeat_target = [0.0, 0.0, 0.0]
+        self._repeat = [0.0, 0.0, 0.0]
+        self._rising = True
+        self._rest_steps = REST_STEPS
+        self._now_ns = now_ns
+        self._deepest_mm = 0.0
+        self._lock = threading.Lock()
+        self._history: deque[TipPose] = deque([self._pose(now_ns)], maxlen=HISTORY)
+
+    @property
+    def deepest_press_mm(self) -> float:
+        """The deepest the tip has ever been driven below the glass's surface."""
+        return self._deepest_mm
+
+    @property
+    def at_rest(self) -> bool:
+        return self._rest_steps >= REST_STEPS
+
+    def command(self, x_um: int, y_um: int, z_um: int, now_ns: int) -> list[TipPose]:
+        """A setpoint that arrived at now_ns. Returns the poses up to then, as advance() does."""
+        poses = self.advance(now_ns)
+        target = [x_um / 1000.0, y_um / 1000.0, z_um / 1000.0]
+        if target != self._target:
+            self._note_approach(target[2] - self._target[2])
+            self._target = target
+            self._rest_steps = 0
+        return poses
+
+    def push(self, dx_mm: float, dy_mm: float, dz_mm: float, now_ns: int) -> list[TipPose]:
+        """Someone shoves the arm: it stays displaced until the drives are told to go somewhere else."""
+        poses = self.advance(now_ns)
+        for axis, shove in enumerate((dx_mm, dy_mm, dz_mm)):
+            self._drive[axis] += shove
+            self._speed[axis] = 0.0
+        self._take_up_play()
+        pose = self._pose(now_ns)
+        self._remember([pose])
+        return [*poses, pose]
+
+    def let_go(self, now_ns: int) -> list[TipPose]:
+        """The drives lose their power: a spring lifts the stylus where it is."""
+        x_um, y_um = round(self._drive[0] * 1000), round(self._drive[1] * 1000)
+        return self.command(x_um, y_um, PARKED_UM[2], now_ns)
+
+    def advance(self, now_ns: int) -> list[TipPose]:
+        """Step the plant to now_ns. Returns the poses passed through, none while at rest."""
+        if self.at_rest:
+            self._now_ns = max(self._now_ns, now_ns)
+            return []
+        poses: list[TipPose] = []
+        while self._now_ns + STEP_NS <= now_ns and not self.at_rest:
+            self._now_ns += STEP_NS
+            poses.append(self._step())
+        if self.at_rest:
+            self._now_ns = now_ns
+        self._remember(poses)
+        return poses
+
+    def pose(self) -> TipPose:
+        """The last known pose of the tip."""
+        with self._lock:
+            return self._history[-1]
+
+    def pose_at(self, at_ns: int) -> TipPose:
+        """The pose at a moment of the recent past (0.6 s of movement is kept), else the nearest known."""
+        with self._lock:
+            for pose in reversed(self._history):
+                if pose.at_ns <= at_ns:
+                    return pose
+            return self._history[0]
+
+    def _remember(self, poses: list[TipPose]) -> None:
+        with self._lock:
+            self._history.extend(poses)
+
+    def _note_approach(self, dz_mm: float) -> None:
+        """Each descent after a rise is a new approach, and lands a little elsewhere."""
+        if dz_mm > 0.0:
+            self._rising = True
+        elif dz_mm < 0.0 and self._rising:
+            self._rising = False
+            sigma = self._hand.repeatability_mm
+            dx, dy, dz = (float(draw) for draw in self._rng.normal(size=3))
+            self._repeat_target = [sigma * dx, sigma * dy, self._hand.repeatability_z_mm * dz]
+
+    def _step(self) -> TipPose:
+        moved = 0.0
+        for axis in range(3):
+            moved = max(moved, self._follow(axis))
+        self._take_up_play()
+        for axis in range(3):
+            self._repeat[axis] += (self._repeat_target[axis] - self._repeat[axis]) * REPEAT_BLEND
+        self._rest_steps = self._rest_steps + 1 if moved < AT_REST_MM else 0
+        pose = self._pose(self._now_ns)
+        self._deepest_mm = max(self._deepest_mm, -pose.height_mm)
+        return pose
+
+    def _follow(self, axis: int) -> float:
+        """One drive, one step: as fast as it can still brake for, within its acceleration."""
+        error = self._target[axis] - self._drive[axis]
+        braking = sqrt(2.0 * DRIVE_A_MAX_MM_S2 * abs(error)) * 0.7
+        wanted = copysign(min(DRIVE_GAIN_PER_S * abs(error), braking, DRIVE_V_MAX_MM_S), error)
+        most = DRIVE_A_MAX_MM_S2 * STEP_S
+        self._speed[axis] += min(max(wanted - self._speed[axis], -most), most)
+        self._drive[axis] += self._speed[axis] * STEP_S
+        return abs(self._speed[axis]) * STEP_S
+
+    def _take_up_play(self) -> None:
+        """The play operator: the arm is dragged along once the drive has crossed the backlash."""
+        for axis, backlash in enumerate((self._hand.backlash_x_mm, self._hand.backlash_y_mm)):
+            low, high = self._drive[axis] - backlash / 2, self._drive[axis] + backlash / 2
+            self._arm[axis] = min(max(self._arm[axis], low), high)
+
+    def _pose(self, at_ns: int) -> TipPose:
+        x_mm, y_mm = self.to_world_mm(self._arm[0] + self._repeat[0], self._arm[1] + self._repeat[1])
+        z_mm = self._drive[2] + self._repeat[2]
+        screen_x, screen_y = world_to_screen_mm(x_mm, y_mm)
+        return TipPose(at_ns, screen_x, screen_y, z_mm - self._glass.height_mm(x_mm, y_mm))
+
+    def to_world_mm(self, x_mm: float, y_mm: float) -> tuple[float, float]:
+        """Hand mm to world mm without play and scatter: rotation * skew * scale about the nominal centre."""
+        hand = self._hand
+        dx = (x_mm - NOMINAL_CENTRE_X_MM - hand.offset_x_mm) * hand.scale_x
+        dy = (y_mm - NOMINAL_CENTRE_Y_MM - hand.offset_y_mm) * hand.scale_y
+        dx += tan(hand.skew_rad) * dy
+        c, s = cos(hand.rotation_rad), sin(hand.rotation_rad)
+        return c * dx - s * dy, s * dx + c * dy
+
+    def to_hand_mm(self, x_mm: float, y_mm: float) -> tuple[float, float]:
+        """World mm to hand mm: the inverse of to_world_mm. For tests and the bench's own checks."""
+        hand = self._hand
+        c, s = cos(hand.rotation_rad), sin(hand.rotation_rad)
+        dx, dy = c * x_mm + s * y_mm, -s * x_mm + c * y_mm
+        dx -= tan(hand.skew_rad) * dy
+        return (
+            dx / hand.scale_x + NOMINAL_CENTRE_X_MM + hand.offset_x_mm,
+            dy / hand.scale_y + NOMINAL_CENTRE_Y_MM + hand.offset_y_mm,
+        )

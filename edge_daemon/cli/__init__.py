@@ -1,0 +1,1 @@
+"""edge-daemon: one small module per command."""

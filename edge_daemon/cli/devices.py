@@ -1,0 +1,82 @@
+"""`edge-daemon devices`: what the running daemon has, and what each part says about itself."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from edge_daemon.cli.run import DEFAULT_CONFIG
+
+
+@click.command()
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=DEFAULT_CONFIG,
+    show_default=True,
+    help="The running daemon's configuration; its staff socket is asked.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON array of device descriptions, as the plane sees them."
+)
+@click.option(
+    "--release",
+    metavar="DEVICE",
+    help="Give DEVICE back to the plane although a session that is gone still holds it.",
+)
+def command(config_path: Path, as_json: bool, release: str | None) -> None:
+    """List devices with status, reason, holder and boards.
+
+    Exit status 1 when a device is not online.
+    """
+    import msgspec
+    import trio
+
+    from edge_daemon.cli.support import staff_errors
+    from edge_daemon.config import load_config
+    from edge_daemon.contract import DeviceDescription
+    from edge_daemon.upstream.client import connect_staff
+
+    async def ask() -> tuple[DeviceDescription, ...]:
+        async with connect_staff(Path(config.staff.unix_socket), "devices") as edge:
+            if release is not None:
+                await edge.release_hold(release, force=True)
+            return await edge.list_devices()
+
+    with staff_errors():
+        config = load_config(config_path)
+        devices = trio.run(ask)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(devices)).decode())
+    else:
+        _show(devices)
+    sys.exit(0 if all(device.status == "online" for device in devices) else 1)
+
+
+def _show(devices: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("device", "status", "calibrated", "held", "boards", "keys")
+    for device in devices:
+        status = device.status if device.status_reason is None else f"{device.status}: {device.status_reason}"
+        held = (
+            device.staff_hold.hint
+            if device.staff_hold
+            else ("a person has the screen" if device.parked else "")
+        )
+        boards = "\n".join(
+            f"{name} {board['uid']} firmware {board['firmware']}, last reset {board['resetCause']}"
+            for name, board in device.metadata.items()
+        )
+        table.add_row(
+            device.device_id,
+            status,
+            "yes" if device.calibrated else "no",
+            held,
+            boards,
+            ", ".join(device.capabilities.keys),
+        )
+    Console().print(table)

@@ -1,0 +1,107 @@
+"""Whether this file is the ledger that was here last time.
+
+A card is swapped, a backup is put back: such a ledger lacks receipts, and "no such receipt" would be a lie
+about keys it never saw. A witness file beside the ledger and the ledger itself both keep an epoch and a
+nonce that changes each time the ledger is opened and closed. Where they disagree, the epoch is raised and
+older keys are answered "not known".
+
+What this cannot see: both files put back together (the plane's memory of the epoch is for that), and a copy
+taken and put back within one opening that ended in a crash.
+"""
+
+import os
+import zlib
+from pathlib import Path
+
+import msgspec
+
+FIRST_EPOCH = 1
+
+
+class Witness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`next` is set while the nonce is being changed: either of the two may then be found in the ledger.
+
+    `nonce` is None from before a ledger was created until it is there: no receipt can be missing yet.
+    """
+
+    epoch: int
+    nonce: str | None
+    next: str | None = None
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """The ledger's own copy."""
+
+    epoch: int
+    nonce: str
+
+
+class Lineage(msgspec.Struct, frozen=True):
+    epoch: int
+    renewed: str | None = None
+    """Why the epoch was raised; None when this is the ledger of last time, or the very first."""
+
+
+class WitnessUnreadable(Exception):
+    """The file is there but damaged."""
+
+
+def lineage(witness: Witness | None, stamp: Stamp | None) -> Lineage:
+    """The epoch to go on with, from what was found: `stamp` is None when there is no ledger file."""
+    if stamp is None:
+        if witness is None:
+            return Lineage(FIRST_EPOCH)
+        if witness.nonce is None:
+            return Lineage(witness.epoch)
+        return Lineage(witness.epoch + 1, "the ledger file was missing")
+    if witness is None:
+        return Lineage(stamp.epoch + 1, "the ledger had no readable witness file beside it")
+    epoch = max(witness.epoch, stamp.epoch)
+    if stamp.nonce in (witness.nonce, witness.next):
+        return Lineage(epoch)
+    return Lineage(epoch + 1, "the ledger file is an older copy, or another one than last time")
+
+
+def new_nonce() -> str:
+    return os.urandom(12).hex()
+
+
+def read_witness(path: Path) -> Witness | None:
+    """None when there is no such file. Raises WitnessUnreadable, OSError."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    body, _, check = content.rpartition(b"\n#")
+    if check.strip() != _check(body):
+        raise WitnessUnreadable(f"{path}: the checksum does not match")
+    try:
+        return msgspec.json.decode(body, type=Witness)
+    except msgspec.DecodeError as error:
+        raise WitnessUnreadable(f"{path}: {error}") from error
+
+
+def write_witness(path: Path, witness: Witness) -> None:
+    """Durable when it returns; the old content or the new is there after a power cut. Raises OSError."""
+    body = msgspec.json.encode(witness)
+    temporary = path.with_name(path.name + ".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(body + b"\n#" + _check(body) + b"\n")
+        file.flush()
+        os.fsync(descriptor)
+    os.replace(temporary, path)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes created, renamed and removed names durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check(body: bytes) -> bytes:
+    return f"{zlib.crc32(body):08x}".encode("ascii")

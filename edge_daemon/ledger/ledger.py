@@ -1,0 +1,213 @@
+"""The ledger's public face: typed verbs for trio; each returns when what it says is durable."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from edge_daemon.clock import MonotonicNs, machine_boot_id
+from edge_daemon.contract import Receipt, ReceiptAnswer
+from edge_daemon.ledger.commit import Job
+from edge_daemon.ledger.errors import StorageFault
+from edge_daemon.ledger.opening import OpenLedger, open_files
+from edge_daemon.ledger.schema import Connect, connect_file
+from edge_daemon.ledger.types import Acceptance, Accepted, CommandRef, DeviceMarks, Hold, PendingEntry
+from edge_daemon.ledger.writer import Writer
+
+RESERVE_BYTES = 32 * 2**20
+"""Kept free for outcomes: no action is accepted when the file system has less."""
+
+RETRY_S = 1.0
+"""How often a disk that has refused an outcome is tried again."""
+
+PRUNE_LIMIT = 500
+"""Rows looked at by one `prune`: a transaction of about a quarter of a megabyte."""
+
+T = TypeVar("T")
+
+
+class Ledger:
+    """Receipts, outbox, fencing tokens, holds and parkings of one rig. Made by `open_ledger`.
+
+    Every async method may raise `StorageUnavailable` (its subclass `LedgerCorrupt` when the file is damaged) and
+    `LedgerClosed`; both are `Refused("storage_unavailable")`.
+    Cancelling one of them does not undo it: once queued it is committed all the same and only its answer is lost.
+    Whoever accepts a receipt shields that call, or settles what may have been accepted.
+    """
+
+    def __init__(self, writer: Writer, opened: OpenLedger, marks: dict[str, DeviceMarks], epoch: int) -> None:
+        self._writer = writer
+        self._opened = opened
+        self._books = opened.books
+        self._marks = marks
+        self._epoch = epoch
+
+    # -- what is known without asking the disk -----------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """Raised whenever this ledger may lack receipts that an earlier one had."""
+        return self._epoch
+
+    @property
+    def renewed(self) -> str | None:
+        """Why this opening raised the epoch; None when it did not. Holds and parkings may be missing too."""
+        return self._opened.renewed
+
+    @property
+    def ledger_id(self) -> str:
+        """Random, made with the file."""
+        return self._books.ledger_id
+
+    @property
+    def storage_fault(self) -> StorageFault | None:
+        """Why the last transaction failed; None when it did not. For health; accepting asks the disk anew."""
+        return self._writer.fault
+
+    def digest(self, text: str) -> str:
+        """Salted with the ledger's own salt: tells equal texts apart from others without storing them."""
+        return self._books.digests.text(text)
+
+    def highest_token(self, device_id: str) -> int:
+        """The highest fencing token accepted for the device; 0 when none was."""
+        return self._marks_of(device_id).highest_token
+
+    def hold(self, device_id: str) -> Hold | None:
+        return self._marks_of(device_id).hold
+
+    def parked(self, device_id: str) -> bool:
+        return self.parked_note(device_id) is not None
+
+    def parked_note(self, device_id: str) -> str | None:
+        """What was said when the device was parked; None when it is not."""
+        return self._marks_of(device_id).parked_note
+
+    # -- receipts ----------------------------------------------------------------------------------------------
+
+    async def accept(
+        self, receipt: Receipt, action_canonical: bytes, fencing_token: int, command: CommandRef
+    ) -> Acceptance:
+        """Makes a pending receipt durable; from then on its key is answered from here.
+
+        action_canonical: decides whether the same key asks for the same thing; only a salted digest is kept.
+        Existing, with the receipt as it stands, for a key accepted before with the same action: its token is
+        not looked at, nothing will be executed for it.
+        Raises Refused: `idempotency_conflict` (the key was used for another action), `lease_mismatch` (a higher
+        token has been seen for the device), `storage_unavailable` (nothing was stored: no action may follow).
+        Raises ValueError when the receipt is not pending.
+        """
+        if receipt.status != "pending":
+            raise ValueError(f"a receipt is accepted as pending, not as {receipt.status}")
+        body = partial(self._books.accept, receipt, action_canonical, fencing_token, command)
+
+        def publish(acceptance: Acceptance) -> None:
+            marks = self._marks_of(receipt.device_id)
+            if isinstance(acceptance, Accepted) and fencing_token > marks.highest_token:
+                self._marks[receipt.device_id] = DeviceMarks(fencing_token, marks.hold, marks.parked_note)
+
+        return await self._writer.submit(Job(body, "write", publish))
+
+    async def settle(self, receipt: Receipt) -> None:
+        """Makes a pending receipt final, once.
+
+        While the disk refuses, this waits: the outcome is kept and written as soon as the disk takes it, before
+        anything new is accepted. Only when the ledger closes first does it raise StorageUnavailable: the receipt
+        then stays pending and its board is asked at the next start.
+        Raises SettledAlready with the stored receipt, UnknownReceipt; ValueError when the receipt is not final.
+        """
+        if receipt.status == "pending":
+            raise ValueError("a receipt is settled as committed or failed, not as pending")
+        await self._writer.submit(Job(partial(self._books.settle, receipt), "owed"))
+
+    async def lookup(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
+        """What is durable about a key.
+
+        epoch: the ledger's epoch when the asker handed the key in; None when not remembered.
+        `found=False, known=True` says that nothing was dispatched under this key: only when this ledger has been
+        complete since (same epoch, or none given and never renewed) and the receipt has not been pruned.
+        """
+        return await self._read(partial(self._books.lookup, device_id, key, epoch))
+
+    async def pending(self) -> list[PendingEntry]:
+        """In order of acceptance, with whom to ask about each; for the recovery after a start."""
+        return await self._read(self._books.pending)
+
+    async def unacknowledged(self, limit: int) -> list[Receipt]:
+        """The outbox: final receipts in order of settling, at most `limit`."""
+        return await self._read(partial(self._books.unacknowledged, limit))
+
+    async def acknowledge(self, device_id: str, key: str) -> None:
+        """The plane has the final receipt. Saying it again does nothing.
+
+        Raises UnknownReceipt when there is none, or when it is still pending.
+        """
+        await self._write(partial(self._books.acknowledge, device_id, key))
+
+    async def prune(self, older_than_ms: int, keep_newest: int, limit: int = PRUNE_LIMIT) -> int:
+        """Removes acknowledged receipts settled longer ago than `older_than_ms`, and returns how many.
+
+        The newest `keep_newest` stay in any case; at most `limit` are looked at, so that no transaction is long:
+        call again while it returns `limit`. Age is time during which the machine ran (monotonic, summed over its
+        boots), so never too high. A removed key's digest stays: it is refused if it comes again, and looked up
+        as not known.
+        """
+        return await self._write(partial(self._books.prune, older_than_ms, keep_newest, limit))
+
+    # -- devices and epoch -------------------------------------------------------------------------------------
+
+    async def set_hold(self, device_id: str, hold: Hold | None) -> None:
+        """Staff take the device, or give it back. Survives a restart."""
+        await self._mark(device_id, partial(self._books.set_hold, device_id, hold))
+
+    async def set_parked(self, device_id: str, parked: bool, note: str = "") -> None:
+        """A person takes the screen, or gives it back. Survives a restart."""
+        await self._mark(device_id, partial(self._books.set_parked, device_id, note if parked else None))
+
+    async def raise_epoch(self, above: int) -> None:
+        """The plane remembers a later epoch than ours: go on in one after it. No effect when ours is as late."""
+
+        def publish(epoch: int) -> None:
+            self._epoch = epoch
+
+        await self._writer.submit(Job(partial(self._opened.raise_epoch, above), "write", publish))
+
+    def _marks_of(self, device_id: str) -> DeviceMarks:
+        return self._marks.get(device_id, DeviceMarks())
+
+    async def _mark(self, device_id: str, body: Callable[[], DeviceMarks]) -> None:
+        await self._writer.submit(Job(body, "write", partial(self._marks.__setitem__, device_id)))
+
+    async def _write(self, body: Callable[[], T]) -> T:
+        return await self._writer.submit(Job(body, "write"))
+
+    async def _read(self, body: Callable[[], T]) -> T:
+        return await self._writer.submit(Job(body, "read"))
+
+
+@asynccontextmanager
+async def open_ledger(
+    path: Path,
+    monotonic_ns: MonotonicNs = time.monotonic_ns,
+    *,
+    boot_id: str | None = None,
+    connect: Connect = connect_file,
+    reserve_bytes: int = RESERVE_BYTES,
+    retry_s: float = RETRY_S,
+) -> AsyncIterator[Ledger]:
+    """The ledger in the file `path`, made when there is none, with `.lock` and `.witness` files beside it.
+
+    boot_id: of the machine, this boot's when not given. connect: see `schema.Connect`.
+    On leaving, what was queued is finished and the file closed, cancelled or not.
+    Raises LedgerInUse (with the holder's pid), LedgerCorrupt, LedgerTooNew, StorageUnavailable.
+    """
+    boot = machine_boot_id() if boot_id is None else boot_id
+    writer = Writer(retry_s)
+    opened = await writer.start(partial(open_files, path, monotonic_ns, boot, connect, reserve_bytes))
+    try:
+        marks = await writer.submit(Job(opened.books.marks, "read"))
+        epoch = await writer.submit(Job(opened.books.epoch, "read"))
+        yield Ledger(writer, opened, marks, epoch)
+    finally:
+        await writer.close()

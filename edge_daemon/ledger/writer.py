@@ -1,0 +1,136 @@
+"""The one thread that owns the connection, and the way to it from trio."""
+
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import outcome
+import trio
+
+from edge_daemon.ledger.commit import GroupCommit, Job, Jobs
+from edge_daemon.ledger.errors import LedgerClosed, StorageFault
+from edge_daemon.ledger.opening import OpenLedger
+
+T = TypeVar("T")
+
+_log = logging.getLogger("edge_daemon.ledger")
+
+MAX_WAITING = 256
+"""Jobs queued at once; whoever comes then waits for room. A rig has a handful of phones with one action each."""
+
+
+class Writer:
+    """A commit blocks for as long as the disk takes, which on a card can be seconds: never on the trio thread."""
+
+    def __init__(self, retry_s: float) -> None:
+        """retry_s: how long to wait before what is owed to the disk is tried again."""
+        self._retry_s = retry_s
+        self._queue: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._room = trio.Semaphore(MAX_WAITING)
+        self._unfinished: set[Job[Any]] = set()
+        self._closing = False
+        self._ended = trio.Event()
+        self._end_result: outcome.Outcome[None] = outcome.Value(None)
+        self.fault: StorageFault | None = None
+
+    async def start(self, open_files: Callable[[], OpenLedger]) -> OpenLedger:
+        """Opens on the new thread. Raises what `open_files` raises; the thread has then ended.
+
+        Not cancellable: a half open ledger would keep its lock.
+        """
+        self._trio = trio.lowlevel.current_trio_token()
+        opening: Job[OpenLedger] = Job(open_files, "read")
+        # Daemonic: a crash of the whole process must not hang in a thread that waits for its queue.
+        threading.Thread(target=self._main, args=(opening,), name="ledger-writer", daemon=True).start()
+        with trio.CancelScope(shield=True):
+            await opening.done.wait()
+        assert opening.result is not None
+        return opening.result.unwrap()
+
+    async def submit(self, job: Job[T]) -> T:
+        """The job's value. Raises LedgerClosed, or what the job or its transaction raised.
+
+        Cancelled while waiting for room, the job was not queued. Cancelled later, it is done all the same and
+        only its result is lost.
+        """
+        await self._room.acquire()
+        if self._closing:
+            self._room.release()
+            raise LedgerClosed
+        self._unfinished.add(job)
+        self._queue.put(job)
+        await job.done.wait()
+        assert job.result is not None
+        return job.result.unwrap()
+
+    async def close(self) -> None:
+        """Finishes what was queued and closes the books. Not cancellable; it lasts as long as the disk does.
+
+        Raises what ended the thread before its time, if anything did.
+        """
+        self._closing = True
+        self._queue.put(None)
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+        self._end_result.unwrap()
+
+    def _main(self, opening: Job[OpenLedger]) -> None:
+        opening.result = outcome.capture(opening.body)
+        self._post(opening.deliver)
+        if isinstance(opening.result, outcome.Error):
+            return
+        opened = opening.result.value
+        ended = outcome.capture(self._serve, GroupCommit(opened.connection, opened.path))
+        closed = outcome.capture(opened.close)
+        self._post(self._end, ended if isinstance(ended, outcome.Error) else closed)
+
+    def _serve(self, group: GroupCommit) -> None:
+        last = False
+        while not last:
+            jobs, last = self._next_batch(self._retry_s if group.owes else None)
+            self._post(self._deliver, group.process(jobs), group.fault)
+            group.checkpoint_if_due()
+        self._post(self._deliver, group.give_up(), group.fault)
+
+    def _next_batch(self, timeout_s: float | None) -> tuple[Jobs, bool]:
+        """Everything that waits by now, and whether it is the last. Empty after `timeout_s`."""
+        batch: list[Job[Any]] = []
+        try:
+            job = self._queue.get(timeout=timeout_s)
+            while job is not None:
+                batch.append(job)
+                job = self._queue.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _post(self, call: Callable[..., object], *arguments: object) -> None:
+        # Nobody is left to be woken when trio has ended without closing the ledger: that was a crash.
+        with contextlib.suppress(trio.RunFinishedError):
+            self._trio.run_sync_soon(call, *arguments)
+
+    def _deliver(self, finished: Jobs, fault: StorageFault | None) -> None:
+        self.fault = fault
+        for job in finished:
+            self._unfinished.remove(job)
+            self._room.release()
+            job.deliver()
+
+    def _end(self, result: outcome.Outcome[None]) -> None:
+        self._closing = True
+        self._end_result = result
+        if isinstance(result, outcome.Error):
+            _log.critical("the ledger's writer has ended by a mistake", exc_info=result.error)
+        for job in self._unfinished:
+            job.result = outcome.Error(
+                LedgerClosed(
+                    "the ledger's writer has ended by a mistake; whether this was stored shows at the start"
+                )
+            )
+            self._room.release()
+            job.done.set()
+        self._unfinished.clear()
+        self._ended.set()

@@ -1,0 +1,281 @@
+"""Every message of the plane protocol as a typed struct. `PROTOCOL.md` beside this file says it in prose.
+
+A request's fields lie flat beside its `type` and `id`; an answer carries `replyTo` and one value under a
+name.
+"""
+
+from typing import Annotated, get_args
+
+from msgspec import Meta
+
+from edge_daemon.contract import (
+    Actor,
+    DeviceDescription,
+    DeviceId,
+    Dispatch,
+    ErrorInfo,
+    IdempotencyKey,
+    Look,
+    Outcome,
+    Picture,
+    Progress,
+    Receipt,
+    ReceiptAnswer,
+)
+from edge_daemon.contract.base import Data
+from edge_daemon.upstream.service import RawPicture, RigFacts, StaffTouchAt
+
+PROTOCOL = 1
+"""The highest protocol version this edge speaks."""
+OLDEST_PROTOCOL = 1
+
+NONCE_BYTES = 32
+PROOF_BYTES = 32
+# 2200-01-01: beyond it, an offset added to a clock reading could leave what ISO-8601 can say.
+MAX_UNIX_MS = 7_258_118_400_000
+
+RequestId = Annotated[int, Meta(ge=0, le=2**32 - 1)] | Annotated[str, Meta(pattern=r"^[\x20-\x7e]{1,64}\Z")]
+PeerId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")]
+Epoch = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+Nonce = Annotated[bytes, Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
+Proof = Annotated[bytes, Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
+MonotonicNs = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+UnixMs = Annotated[float, Meta(ge=0.0, le=MAX_UNIX_MS)]
+HoldHint = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,200}\Z")]
+
+
+class Message(Data, frozen=True, kw_only=True, tag_field="type"):
+    pass
+
+
+class _Request(Message, frozen=True, kw_only=True):
+    id: RequestId
+    """Chosen by whoever asks; free again once it is answered."""
+
+
+class _DeviceRequest(_Request, frozen=True, kw_only=True):
+    device_id: DeviceId
+
+
+class _Answer(Message, frozen=True, kw_only=True):
+    reply_to: RequestId
+
+
+# --- both ways ---------------------------------------------------------------------------------------------
+
+
+class Ping(Message, frozen=True, kw_only=True, tag="ping"):
+    monotonic_ns: MonotonicNs
+    """The sender's own monotonic clock; to be given back unread."""
+
+
+class Pong(Message, frozen=True, kw_only=True, tag="pong"):
+    monotonic_ns: MonotonicNs
+    plane_unix_ms: UnixMs | None = None
+    """The plane's clock while it answered; the edge never sends it."""
+
+
+# --- towards the edge: handshake ---------------------------------------------------------------------------
+
+
+class Hello(Message, frozen=True, kw_only=True, tag="hello"):
+    protocol: int
+    plane_id: PeerId
+    epoch: Epoch | None = None
+    """The highest ledger epoch the plane remembers of this edge."""
+    nonce: Nonce | None = None
+    proof: Proof | None = None
+
+
+class StaffHello(Message, frozen=True, kw_only=True, tag="staffHello"):
+    protocol: int
+    staff_id: PeerId
+
+
+# --- towards the edge: the plane ---------------------------------------------------------------------------
+
+
+class DispatchRequest(Dispatch, frozen=True, kw_only=True, tag_field="type", tag="dispatch"):
+    id: RequestId
+
+
+class LookRequest(Look, frozen=True, kw_only=True, tag_field="type", tag="look"):
+    id: RequestId
+
+
+class GetReceipt(_DeviceRequest, frozen=True, kw_only=True, tag="getReceipt"):
+    idempotency_key: IdempotencyKey
+    epoch: Epoch | None = None
+    """The ledger epoch under which the key was dispatched."""
+
+
+class Cancel(_DeviceRequest, frozen=True, kw_only=True, tag="cancel"):
+    idempotency_key: IdempotencyKey
+
+
+class SetParked(_DeviceRequest, frozen=True, kw_only=True, tag="setParked"):
+    parked: bool
+    actor: Actor
+
+
+class ListDevices(_Request, frozen=True, kw_only=True, tag="listDevices"):
+    pass
+
+
+class AckReceipt(Message, frozen=True, kw_only=True, tag="ackReceipt"):
+    """The plane has the receipt durable. Not answered."""
+
+    device_id: DeviceId
+    idempotency_key: IdempotencyKey
+
+
+# --- towards the edge: staff -------------------------------------------------------------------------------
+
+
+class TakeHold(_DeviceRequest, frozen=True, kw_only=True, tag="takeHold"):
+    hint: HoldHint
+    """What is going on, in words to show a person."""
+
+
+class ReleaseHold(_DeviceRequest, frozen=True, kw_only=True, tag="releaseHold"):
+    force: bool = False
+    """Also a hold that another session took (its process may be gone)."""
+
+
+class DescribeRig(_DeviceRequest, frozen=True, kw_only=True, tag="describeRig"):
+    pass
+
+
+class StaffLook(_DeviceRequest, frozen=True, kw_only=True, tag="staffLook"):
+    pass
+
+
+class StaffTouch(StaffTouchAt, frozen=True, kw_only=True, tag_field="type", tag="staffTouch"):
+    id: RequestId
+    device_id: DeviceId
+
+
+class StaffPark(_DeviceRequest, frozen=True, kw_only=True, tag="staffPark"):
+    pass
+
+
+class Estop(_DeviceRequest, frozen=True, kw_only=True, tag="estop"):
+    pass
+
+
+class ClearEstop(_DeviceRequest, frozen=True, kw_only=True, tag="clearEstop"):
+    pass
+
+
+class AdoptCalibration(_DeviceRequest, frozen=True, kw_only=True, tag="adoptCalibration"):
+    pass
+
+
+# --- from the edge -----------------------------------------------------------------------------------------
+
+
+class Challenge(Message, frozen=True, kw_only=True, omit_defaults=False, tag="challenge"):
+    """The first message on every connection."""
+
+    protocol: int
+    oldest_protocol: int
+    edge_id: str
+    role: str
+    """`plane` or `staff`: what this listener is for."""
+    authentication: str
+    """`none` or `hmac-sha256`."""
+    nonce: Nonce
+
+
+class SessionRules(Data, frozen=True, omit_defaults=False):
+    """The limits of this session."""
+
+    max_requests: int
+    max_looks: int
+    outbox_window: int
+    ping_ms: int
+    silence_ms: int
+    max_bytes_to_edge: int
+    max_bytes_from_edge: int
+
+
+class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
+    protocol: int
+    edge_id: str
+    boot_id: str
+    """The edge machine's boot; its monotonic times belong to it."""
+    epoch: int
+    ledger_id: str
+    rules: SessionRules
+    devices: tuple[DeviceDescription, ...]
+    proof: Proof | None = None
+
+
+class ProgressNote(_Answer, frozen=True, kw_only=True, tag="progress"):
+    progress: Progress
+
+
+class Result(_Answer, frozen=True, kw_only=True, tag="result"):
+    outcome: Outcome
+
+
+class PictureAnswer(_Answer, frozen=True, kw_only=True, tag="picture"):
+    picture: Picture
+
+
+class ReceiptFound(_Answer, frozen=True, kw_only=True, tag="receiptAnswer"):
+    answer: ReceiptAnswer
+
+
+class ReceiptPush(Message, frozen=True, kw_only=True, tag="receipt"):
+    receipt: Receipt
+
+
+class Devices(_Answer, frozen=True, kw_only=True, tag="devices"):
+    devices: tuple[DeviceDescription, ...]
+
+
+class DeviceChanged(Message, frozen=True, kw_only=True, tag="deviceChanged"):
+    device: DeviceDescription
+
+
+class Ok(_Answer, frozen=True, kw_only=True, tag="ok"):
+    pass
+
+
+class ErrorAnswer(Message, frozen=True, kw_only=True, tag="error"):
+    error: ErrorInfo
+    reply_to: RequestId | None = None
+    """None: the error answers no request, or one whose id could not be read."""
+
+
+class Rig(_Answer, frozen=True, kw_only=True, tag="rig"):
+    rig: RigFacts
+
+
+class RawPictureAnswer(_Answer, frozen=True, kw_only=True, tag="rawPicture"):
+    picture: RawPicture
+
+
+SharedRequest = GetReceipt | ListDevices
+PlaneRequest = DispatchRequest | LookRequest | Cancel | SetParked | GetReceipt | ListDevices
+StaffRequest = (
+    TakeHold
+    | ReleaseHold
+    | DescribeRig
+    | StaffLook
+    | StaffTouch
+    | StaffPark
+    | Estop
+    | ClearEstop
+    | AdoptCalibration
+    | GetReceipt
+    | ListDevices
+)
+Request = PlaneRequest | StaffRequest
+ToEdge = Hello | StaffHello | AckReceipt | Ping | Pong | Request
+Answer = Result | PictureAnswer | ReceiptFound | Devices | Ok | ErrorAnswer | Rig | RawPictureAnswer
+FromEdge = Challenge | Welcome | ProgressNote | ReceiptPush | DeviceChanged | Ping | Pong | Answer
+
+PLANE_REQUESTS: tuple[type, ...] = get_args(PlaneRequest)
+STAFF_REQUESTS: tuple[type, ...] = get_args(StaffRequest)

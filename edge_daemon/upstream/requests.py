@@ -1,0 +1,122 @@
+"""One request, one call of the service, one answer."""
+
+from typing import Final
+
+from edge_daemon.contract import Outcome, Progress, Refused
+from edge_daemon.upstream.connection import Connection
+from edge_daemon.upstream.messages import (
+    AdoptCalibration,
+    Answer,
+    Cancel,
+    ClearEstop,
+    DescribeRig,
+    Devices,
+    DispatchRequest,
+    ErrorAnswer,
+    Estop,
+    GetReceipt,
+    ListDevices,
+    LookRequest,
+    Ok,
+    PictureAnswer,
+    RawPictureAnswer,
+    ReceiptFound,
+    ReleaseHold,
+    Request,
+    Result,
+    Rig,
+    SetParked,
+    StaffLook,
+    StaffPark,
+    StaffTouch,
+    TakeHold,
+)
+from edge_daemon.upstream.service import Service
+
+READS: Final = (LookRequest, GetReceipt, ListDevices, DescribeRig, StaffLook)
+"""They change nothing and end with their connection; everything else goes on without it."""
+
+
+async def fulfil(service: Service, connection: Connection, request: Request) -> None:
+    """Ask the service and answer with what it says, a refusal included."""
+    try:
+        answer = await _ask(service, connection, request)
+    except Refused as e:
+        answer = _refused(request, e)
+    connection.answer(answer)
+
+
+def _refused(request: Request, e: Refused) -> Answer:
+    if isinstance(request, DispatchRequest | Cancel):
+        return Result(reply_to=request.id, outcome=Outcome(error=e.info))
+    return ErrorAnswer(reply_to=request.id, error=e.info)
+
+
+async def _ask(service: Service, connection: Connection, request: Request) -> Answer:
+    match request:
+        case DispatchRequest():
+            return await _dispatch(service, connection, request)
+        case LookRequest():
+            return PictureAnswer(reply_to=request.id, picture=await service.look(request))
+        case GetReceipt(device_id=device_id, idempotency_key=key, epoch=epoch):
+            answer = await service.get_receipt(device_id, key, epoch)
+            return ReceiptFound(reply_to=request.id, answer=answer)
+        case ListDevices():
+            return Devices(reply_to=request.id, devices=tuple(service.devices()))
+        case Cancel(device_id=device_id, idempotency_key=key):
+            return Result(reply_to=request.id, outcome=await service.cancel(device_id, key))
+        case DescribeRig(device_id=device_id):
+            return Rig(reply_to=request.id, rig=await service.rig_facts(device_id))
+        case StaffLook(device_id=device_id):
+            return RawPictureAnswer(reply_to=request.id, picture=await service.staff_look(device_id))
+        case _:
+            await _do(service, connection, request)
+            return Ok(reply_to=request.id)
+
+
+async def _dispatch(service: Service, connection: Connection, request: DispatchRequest) -> Answer:
+    def tell(progress: Progress) -> None:
+        connection.session.progress(request.id, progress)
+        connection.pump()
+
+    return Result(reply_to=request.id, outcome=await service.dispatch(request, tell))
+
+
+async def _do(service: Service, connection: Connection, request: Request) -> None:
+    """The requests that are answered with a bare `ok`."""
+    match request:
+        case SetParked(device_id=device_id, parked=parked, actor=actor):
+            if not parked and actor.kind != "person":
+                raise Refused(
+                    "permission_denied",
+                    f"actor.kind: {actor.kind} may not lift a parking, only a person may",
+                    field="actor.kind",
+                )
+            await service.set_parked(device_id, parked, actor)
+        case TakeHold(device_id=device_id, hint=hint):
+            await _take_hold(service, connection, device_id, hint)
+        case ReleaseHold(device_id=device_id, force=force):
+            await service.release_hold(device_id, None if force else connection.owner)
+            connection.holds.discard(device_id)
+        case StaffTouch(device_id=device_id):
+            await service.staff_touch(device_id, request, connection.owner)
+        case StaffPark(device_id=device_id):
+            await service.staff_park(device_id, connection.owner)
+        case Estop(device_id=device_id):
+            await service.estop(device_id)
+        case ClearEstop(device_id=device_id):
+            await service.clear_estop(device_id)
+        case AdoptCalibration(device_id=device_id):
+            await service.adopt_calibration(device_id)
+        case _:
+            raise AssertionError(f"{request!r} is not answered with ok")
+
+
+async def _take_hold(service: Service, connection: Connection, device_id: str, hint: str) -> None:
+    # Noted before it is asked for: a hold whose taking was cut short must be given back as well.
+    connection.holds.add(device_id)
+    try:
+        await service.take_hold(device_id, hint, connection.owner)
+    except Refused:
+        connection.holds.discard(device_id)
+        raise

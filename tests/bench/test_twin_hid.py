@@ -1,0 +1,255 @@
+"""The phone's USB side: it takes what a phone takes, refuses what a phone refuses, and reads keys by its layout."""
+
+import pytest
+
+from edge_daemon.bench.twin import wiring
+from edge_daemon.bench.twin.hid_descriptor import DescriptorError, parse
+from edge_daemon.bench.twin.hidhost import ENUMERATION_NS, POLL_NS, HidHost, PhoneOs
+from edge_daemon.bench.twin.phone import Phone
+from edge_daemon.bench.twin.truth import Truth
+from firmware import wire
+from firmware.hid import descriptor, layouts
+
+MS = 1_000_000
+GOOD = descriptor.REPORT_DESCRIPTOR
+
+
+class Cable:
+    """A phone with a board plugged in that sends ready-made reports."""
+
+    def __init__(self, layout: str = "us", os: PhoneOs = "android", descriptor_bytes: bytes = GOOD) -> None:
+        self.now_ns = 1_000 * MS
+        self.phone = Phone(Truth(2), self.now_ns)
+        self.host = HidHost(self.phone, layout, os)
+        for at in range(0, len(descriptor_bytes), 200):
+            piece = descriptor_bytes[at : at + 200]
+            self.host.descriptor(at, at + len(piece) == len(descriptor_bytes), piece, self.now_ns)
+        self.pass_ms(ENUMERATION_NS // MS + 1)
+
+    def pass_ms(self, ms: int) -> None:
+        self.now_ns += ms * MS
+        self.host.advance(self.now_ns)
+
+    def send(self, report: bytes | memoryview) -> None:
+        self.host.report(bytes(report), self.now_ns)
+        self.pass_ms(POLL_NS // MS)
+
+    def strike(self, modifiers: int, usage: int, held_ms: int = 0) -> None:
+        out = bytearray(16)
+        self.send(descriptor.keyboard_report(out, modifiers, usage))
+        self.pass_ms(held_ms)
+        self.send(descriptor.keyboard_report(out, 0, 0))
+
+    def answers(self) -> list[tuple[int, bytes]]:
+        return list(wiring.Records().feed(self.host.take_answers()))
+
+
+def test_the_boards_own_descriptor_is_accepted_and_configured_after_enumeration() -> None:
+    cable = Cable()
+    assert cable.host.configured
+    assert cable.host.faults == []
+    assert (wiring.HID_STATE, b"\x01") in cable.answers()
+
+
+def cut_off() -> bytes:
+    return GOOD[:-1]
+
+
+def without_contact_id() -> bytes:
+    return GOOD.replace(b"\x09\x51", b"\x09\x52")
+
+
+def without_report_id() -> bytes:
+    return GOOD.replace(b"\x85\x01", b"", 1)
+
+
+def with_unpadded_bits() -> bytes:
+    return GOOD.replace(b"\x75\x06\x95\x01\x81\x03", b"", 1)
+
+
+def with_a_range_too_wide_for_its_bits() -> bytes:
+    return GOOD.replace(b"\x26\xff\x7f", b"\x27\xff\x7f\x01\x00", 1)
+
+
+def with_relative_axes() -> bytes:
+    return GOOD.replace(b"\x09\x30\x81\x02", b"\x09\x30\x81\x06")
+
+
+def with_one_end_too_many() -> bytes:
+    return GOOD + b"\xc0"
+
+
+def of_a_mouse() -> bytes:
+    return bytes.fromhex(
+        "05010902a1010901a100050919012903150025019503750181029501750581030501093009311581257f750895028106c0c0"
+    )
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        cut_off,
+        without_contact_id,
+        without_report_id,
+        with_unpadded_bits,
+        with_a_range_too_wide_for_its_bits,
+        with_relative_axes,
+        with_one_end_too_many,
+        of_a_mouse,
+    ],
+)
+def test_a_broken_descriptor_is_refused_with_a_reason(broken: object) -> None:
+    assert callable(broken)
+    data = broken()
+    assert data != GOOD
+    cable = Cable(descriptor_bytes=data)
+    assert not cable.host.configured
+    assert len(cable.host.faults) == 1
+    assert len(cable.host.faults[0].message) > 20
+    assert cable.answers() == [(wiring.HID_STATE, b"\x00")]
+
+
+def test_errors_of_the_descriptor_name_the_byte() -> None:
+    with pytest.raises(DescriptorError, match="byte 0"):
+        parse(b"\xc0")
+
+
+def test_a_signed_logical_maximum_is_read_as_linux_reads_it() -> None:
+    # Logical Minimum 0 and Maximum 25 FF: 255, not -1, as hid-core has it.
+    data = bytes.fromhex(
+        "05010906a101050719e029e7150025017501950881021500 25ff19002aff0075089501 8100c0".replace(" ", "")
+    )
+    report = parse(data)[0]
+    assert report.fields[1].logical_max == 255
+
+
+def modifiers_of(flags: int) -> int:
+    shift = descriptor.MOD_LEFT_SHIFT if flags & layouts.SHIFT else 0
+    return shift | (descriptor.MOD_RIGHT_ALT if flags & layouts.ALTGR else 0)
+
+
+@pytest.mark.parametrize(
+    ("layout", "layout_id"),
+    [("us", wire.LAYOUT_US), ("uk", wire.LAYOUT_UK), ("de", wire.LAYOUT_DE), ("fr", wire.LAYOUT_FR)],
+)
+def test_every_character_that_a_board_claims_arrives_as_that_character(layout: str, layout_id: int) -> None:
+    cable = Cable(layout)
+    claimed = [character for character in layouts.charset(layout_id) if character != "\n"]
+    for character in claimed:
+        steps = layouts.LAYOUTS[layout_id].steps(character)
+        for at in range(0, len(steps), 2):
+            cable.strike(modifiers_of(steps[at]), steps[at + 1])
+    assert list(cable.phone.typed) == claimed
+    assert len(claimed) > 90
+
+
+def test_the_wrong_layout_types_the_wrong_characters() -> None:
+    cable = Cable("de")
+    for character in "lazy day?":
+        steps = layouts.LAYOUTS[wire.LAYOUT_US].steps(character)
+        cable.strike(modifiers_of(steps[0]), steps[1])
+    assert cable.phone.typed == "layz daz_"
+
+
+def test_a_key_that_is_never_released_repeats_itself() -> None:
+    cable = Cable()
+    cable.strike(0, 0x0F, held_ms=1000)
+    assert cable.phone.typed == "l" * 12
+    cable.pass_ms(2000)
+    assert len(cable.phone.typed) == 12
+    assert cable.host.keys_down == 0
+
+
+def test_caps_lock_turns_letters_around_and_lights_the_led() -> None:
+    cable = Cable()
+    cable.answers()
+    cable.host.set_caps_lock(True)
+    assert cable.answers() == [(wiring.HID_LEDS, b"\x02")]
+    cable.strike(0, 0x04)
+    cable.strike(descriptor.MOD_LEFT_SHIFT, 0x04)
+    cable.strike(0, 0x1E)
+    assert cable.phone.typed == "Aa1"
+
+
+ANDROID_KEYS = [
+    (descriptor.CONSUMER_AC_HOME, "home"),
+    (descriptor.CONSUMER_AC_BACK, "back"),
+    (descriptor.CONSUMER_APP_SWITCH, "app_switch"),
+    (descriptor.CONSUMER_POWER, "power"),
+    (descriptor.CONSUMER_VOLUME_UP, "volume_up"),
+    (descriptor.CONSUMER_VOLUME_DOWN, "volume_down"),
+]
+
+
+@pytest.mark.parametrize(("usage", "name"), ANDROID_KEYS)
+def test_consumer_controls_are_the_keys_that_android_makes_of_them(usage: int, name: str) -> None:
+    cable = Cable()
+    out = bytearray(16)
+    cable.send(descriptor.consumer_report(out, usage))
+    assert cable.host.keys_down == 1
+    cable.send(descriptor.consumer_report(out, 0))
+    assert [key.name for key in cable.phone.keys] == [name]
+    assert cable.host.keys_down == 0
+
+
+def test_an_iphone_takes_menu_for_home_and_no_touch_screen() -> None:
+    cable = Cable(os="ios")
+    out = bytearray(16)
+    cable.send(descriptor.consumer_report(out, descriptor.CONSUMER_MENU))
+    cable.send(descriptor.touch_report(out, True, 16384, 16384))
+    assert [key.name for key in cable.phone.keys] == ["home"]
+    assert cable.phone.touches == []
+
+
+def test_a_digitizer_touch_lands_at_its_share_of_the_screen() -> None:
+    cable = Cable()
+    out = bytearray(16)
+    cable.send(descriptor.touch_report(out, True, 8192, 24576))
+    cable.send(descriptor.touch_report(out, False, 8192, 24576))
+    (touch,) = cable.phone.touches
+    assert cable.phone.touch_at_grid(touch) == pytest.approx((250, 750), abs=0.1)
+    assert touch.duration_ms == pytest.approx(POLL_NS / MS)
+
+
+def test_reports_are_taken_one_a_polling_interval_and_completed_one_by_one() -> None:
+    cable = Cable()
+    cable.answers()
+    out = bytearray(16)
+    for usage in (0x04, 0, 0x05, 0):
+        cable.host.report(bytes(descriptor.keyboard_report(out, 0, usage)), cable.now_ns)
+    cable.host.advance(cable.now_ns)
+    assert cable.phone.typed == "a"
+    cable.pass_ms(2 * POLL_NS // MS)
+    assert cable.phone.typed == "ab"
+    completions = [payload for kind, payload in cable.answers() if kind == wiring.HID_COMPLETE]
+    assert completions == [b"\x01"] * 3
+
+
+def test_a_report_that_does_not_fit_the_descriptor_is_a_fault_and_no_input() -> None:
+    cable = Cable()
+    cable.send(bytes((descriptor.REPORT_KEYBOARD, 0, 0, 4)))
+    cable.send(bytes((9, 1, 2)))
+    assert cable.phone.typed == ""
+    assert len(cable.host.faults) == 2
+
+
+def test_a_sleeping_phone_takes_nothing_until_it_wakes() -> None:
+    cable = Cable()
+    cable.host.set_suspended(True, cable.now_ns)
+    cable.strike(0, 0x04)
+    assert cable.phone.typed == ""
+    cable.host.set_suspended(False, cable.now_ns)
+    cable.pass_ms(20)
+    assert cable.phone.typed == "a"
+
+
+def test_pulling_the_plug_releases_everything() -> None:
+    cable = Cable()
+    out = bytearray(16)
+    cable.send(descriptor.touch_report(out, True, 8192, 8192))
+    cable.send(descriptor.keyboard_report(out, descriptor.MOD_LEFT_SHIFT, 0x04))
+    cable.host.unplugged(cable.now_ns)
+    cable.pass_ms(2000)
+    assert cable.host.keys_down == 0
+    assert cable.phone.touches[0].up_ns is not None
+    assert cable.phone.typed == "A"

@@ -1,0 +1,77 @@
+"""Fencing tokens, holds and parkings outlive a restart."""
+
+import pytest
+
+from edge_daemon.contract import Refused, Tap
+from edge_daemon.ledger import Existing, Hold, open_ledger
+
+
+async def test_a_lower_fencing_token_is_refused_also_after_a_restart(ledger_path, samples):
+    async with open_ledger(ledger_path) as ledger:
+        await samples.accept(ledger, samples.pending("key-1"), token=7)
+        assert ledger.highest_token("phone-1") == 7
+        assert ledger.highest_token("phone-2") == 0
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.highest_token("phone-1") == 7
+        with pytest.raises(Refused) as refused:
+            await samples.accept(ledger, samples.pending("key-2"), token=6)
+        assert refused.value.code == "lease_mismatch"
+        assert not (await ledger.lookup("phone-1", "key-2", None)).found
+        await samples.accept(ledger, samples.pending("key-2"), token=7)
+        await samples.accept(ledger, samples.pending("key-3", "phone-2"), token=1)
+
+
+async def test_a_repeated_key_is_answered_whatever_its_token(ledger_path, samples):
+    receipt = samples.pending("key-1")
+    async with open_ledger(ledger_path) as ledger:
+        await samples.accept(ledger, receipt, token=3)
+        await samples.accept(ledger, samples.pending("key-2"), token=9)
+        for token in (3, 12):
+            assert await samples.accept(ledger, receipt, token=token) == Existing(receipt)
+        assert ledger.highest_token("phone-1") == 9
+
+
+async def test_a_refused_request_does_not_raise_the_token(ledger_path, samples):
+    other = Tap(x=1, y=1)
+    async with open_ledger(ledger_path) as ledger:
+        await samples.accept(ledger, samples.pending("key-1"), token=3)
+        with pytest.raises(Refused):
+            await samples.accept(ledger, samples.pending("key-1", action=other), action=other, token=9)
+        assert ledger.highest_token("phone-1") == 3
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.highest_token("phone-1") == 3
+
+
+async def test_holds_survive_a_restart_and_are_given_back(ledger_path, samples):
+    hold = Hold(hint="calibration, 10 minutes", owner="staff-3")
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.hold("phone-1") is None
+        await ledger.set_hold("phone-1", hold)
+        assert ledger.hold("phone-1") == hold
+        await samples.accept(ledger, samples.pending("key-1"), token=4)
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.hold("phone-1") == hold
+        assert ledger.highest_token("phone-1") == 4
+        await ledger.set_hold("phone-1", None)
+        assert ledger.hold("phone-1") is None
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.hold("phone-1") is None
+        assert ledger.highest_token("phone-1") == 4
+
+
+async def test_parking_survives_a_restart_apart_from_a_hold(ledger_path):
+    async with open_ledger(ledger_path) as ledger:
+        await ledger.set_parked("phone-1", True, "enters a password")
+        await ledger.set_parked("phone-2", True)
+        await ledger.set_hold("phone-1", Hold(hint="check", owner="staff-1"))
+        await ledger.set_hold("phone-1", None)
+        assert ledger.parked("phone-1")
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.parked_note("phone-1") == "enters a password"
+        assert ledger.parked("phone-2")
+        assert not ledger.parked("phone-3")
+        await ledger.set_parked("phone-1", False)
+        assert not ledger.parked("phone-1")
+    async with open_ledger(ledger_path) as ledger:
+        assert not ledger.parked("phone-1")
+        assert ledger.parked("phone-2")

@@ -1,0 +1,250 @@
+"""What the ledger says when the disk fails: nothing that is not so, and it goes on when the disk does."""
+
+import shutil
+import sqlite3
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from edge_daemon.contract import Refused
+from edge_daemon.ledger import (
+    Accepted,
+    Existing,
+    LedgerCorrupt,
+    LedgerTooNew,
+    StorageUnavailable,
+    open_ledger,
+)
+from edge_daemon.ledger.errors import fault_of_findings
+
+
+def log_of(path: Path) -> Path:
+    return Path(f"{path}-wal")
+
+
+async def refusal(samples, ledger, key: str) -> StorageUnavailable:
+    with pytest.raises(Refused) as refused:
+        await samples.accept(ledger, samples.pending(key))
+    assert refused.value.code == "storage_unavailable"
+    assert isinstance(refused.value, StorageUnavailable)
+    return refused.value
+
+
+async def test_a_full_disk_refuses_and_stores_nothing_until_it_recovers(ledger_path, samples, connections):
+    async with open_ledger(ledger_path, connect=connections) as ledger:
+        await samples.accept(ledger, samples.pending("before"))
+        (pages,) = connections.pragma("page_count")
+        connections.pragma(f"max_page_count = {pages}")
+        accepted = ["before"]
+        for number in range(1, 20):
+            try:
+                await samples.accept(ledger, samples.pending(f"key-{number}"), token=number)
+            except StorageUnavailable as refused:
+                assert refused.fault.kind == "full"
+                assert refused.info.retryable
+                break
+            accepted.append(f"key-{number}")
+        assert ledger.storage_fault is not None
+        assert ledger.highest_token("phone-1") == number - 1
+        assert not (await ledger.lookup("phone-1", f"key-{number}", None)).found
+        assert await samples.accept(ledger, samples.pending("before")) == Existing(samples.pending("before"))
+
+        connections.pragma("max_page_count = 1000000")
+        assert await samples.accept(ledger, samples.pending(f"key-{number}"), token=number) == Accepted()
+        assert ledger.storage_fault is None
+        accepted.append(f"key-{number}")
+    async with open_ledger(ledger_path) as ledger:
+        assert [entry.receipt.idempotency_key for entry in await ledger.pending()] == accepted
+
+
+async def test_an_outcome_waits_for_the_disk_and_is_written_before_anything_new(
+    ledger_path, samples, no_file_grows_beyond
+):
+    """A write that the kernel refuses, in the middle of a transaction's frames."""
+    done = samples.pending("done")
+    async with open_ledger(ledger_path, retry_s=0.01) as ledger, trio.open_nursery() as nursery:
+        await samples.accept(ledger, done)
+        settled = trio.Event()
+
+        async def settle() -> None:
+            await ledger.settle(samples.committed(done))
+            settled.set()
+
+        with no_file_grows_beyond(log_of(ledger_path).stat().st_size + 1000):
+            nursery.start_soon(settle)
+            await trio.testing.wait_all_tasks_blocked()
+            assert (await refusal(samples, ledger, "new")).fault.kind == "io"
+            assert (await refusal(samples, ledger, "new")).fault.kind == "io"
+            assert not settled.is_set()
+            assert (await ledger.lookup("phone-1", "done", None)).receipt == done
+            assert not (await ledger.lookup("phone-1", "new", None)).found
+            assert await ledger.unacknowledged(9) == []
+        await settled.wait()
+        assert ledger.storage_fault is None
+        assert await samples.accept(ledger, samples.pending("new")) == Accepted()
+    async with open_ledger(ledger_path) as ledger:
+        assert await ledger.unacknowledged(9) == [samples.committed(done)]
+        assert [entry.receipt.idempotency_key for entry in await ledger.pending()] == ["new"]
+
+
+async def test_an_outcome_that_the_disk_never_took_stays_pending(ledger_path, samples, no_file_grows_beyond):
+    done = samples.pending("done")
+    refused: list[StorageUnavailable] = []
+
+    async def settle(ledger) -> None:
+        try:
+            await ledger.settle(samples.committed(done))
+        except StorageUnavailable as error:
+            refused.append(error)
+
+    with ExitStack() as bad_day:
+        async with trio.open_nursery() as nursery, open_ledger(ledger_path) as ledger:
+            await samples.accept(ledger, done)
+            bad_day.enter_context(no_file_grows_beyond(log_of(ledger_path).stat().st_size + 1000))
+            nursery.start_soon(settle, ledger)
+            await trio.testing.wait_all_tasks_blocked()
+    assert len(refused) == 1
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.epoch == 1
+        assert [entry.receipt for entry in await ledger.pending()] == [done]
+
+
+async def test_room_for_outcomes_is_kept_free(ledger_path, samples):
+    receipt = samples.pending("accepted")
+    async with open_ledger(ledger_path) as ledger:
+        await samples.accept(ledger, receipt)
+    async with open_ledger(ledger_path, reserve_bytes=2**62) as ledger:
+        assert (await refusal(samples, ledger, "new")).fault.kind == "full"
+        assert await samples.accept(ledger, receipt) == Existing(receipt)
+        await ledger.settle(samples.committed(receipt))
+        assert await ledger.unacknowledged(9) == [samples.committed(receipt)]
+
+
+async def test_a_read_only_disk_refuses_until_it_is_writable(ledger_path, samples, connections):
+    async with open_ledger(ledger_path, connect=connections) as ledger:
+        connections.pragma("query_only = ON")
+        assert (await refusal(samples, ledger, "key-1")).fault.kind == "read_only"
+        with pytest.raises(StorageUnavailable):
+            await ledger.set_parked("phone-1", True)
+        assert not ledger.parked("phone-1")
+        connections.pragma("query_only = OFF")
+        await samples.accept(ledger, samples.pending("key-1"))
+
+
+async def test_a_ledger_on_a_read_only_disk_does_not_open(ledger_path):
+    def connect_read_only(path: Path) -> sqlite3.Connection:
+        return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+
+    async with open_ledger(ledger_path):
+        pass
+    with pytest.raises(StorageUnavailable) as refused:
+        async with open_ledger(ledger_path, connect=connect_read_only):
+            pass
+    assert refused.value.fault.kind == "read_only"
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.epoch == 1
+
+
+async def test_a_file_that_another_program_holds_refuses_until_it_lets_go(ledger_path, samples, connections):
+    async with open_ledger(ledger_path, connect=connections) as ledger:
+        with closing(sqlite3.connect(ledger_path, isolation_level=None)) as shell:
+            shell.execute("BEGIN IMMEDIATE")
+            assert (await refusal(samples, ledger, "key-1")).fault.kind == "locked"
+            shell.execute("ROLLBACK")
+        await samples.accept(ledger, samples.pending("key-1"))
+
+
+async def opening_fails_as_corrupt(path: Path, match: str) -> None:
+    """And leaves everything as it was found, but for the lock."""
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.suffix != ".lock"}
+    with pytest.raises(LedgerCorrupt, match=match) as refused:
+        async with open_ledger(path):
+            pass
+    assert str(path) in str(refused.value)
+    assert not refused.value.info.retryable
+    after = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.suffix != ".lock"}
+    assert {name: after.get(name) for name in before} == before
+
+
+async def test_a_file_that_is_no_database_is_left_alone(ledger_path):
+    async with open_ledger(ledger_path):
+        pass
+    ledger_path.write_bytes(b"not a database " * 1000)
+    await opening_fails_as_corrupt(ledger_path, "NOTADB")
+
+
+async def test_another_programs_database_is_left_alone(ledger_path):
+    ledger_path.parent.mkdir()
+    with closing(sqlite3.connect(ledger_path)) as other:
+        other.execute("CREATE TABLE receipt (id)")
+    await opening_fails_as_corrupt(ledger_path, "no ledger")
+
+
+async def test_an_emptied_file_is_not_begun_anew(ledger_path):
+    async with open_ledger(ledger_path):
+        pass
+    ledger_path.write_bytes(b"")
+    await opening_fails_as_corrupt(ledger_path, "empty")
+
+
+async def test_a_log_without_its_file_is_not_thrown_away(ledger_path, samples, tmp_path):
+    async with open_ledger(ledger_path) as ledger:
+        await samples.accept(ledger, samples.pending("key-1"))
+        shutil.copy(log_of(ledger_path), tmp_path / "log")
+    ledger_path.unlink()
+    shutil.copy(tmp_path / "log", log_of(ledger_path))
+    await opening_fails_as_corrupt(ledger_path, "its log ledger.db-wal is there")
+
+
+async def test_a_damaged_page_is_found_at_opening(ledger_path, samples):
+    async with open_ledger(ledger_path) as ledger:
+        for number in range(50):
+            await samples.accept(ledger, samples.pending(f"key-{number}"))
+    content = bytearray(ledger_path.read_bytes())
+    content[4096 * 3 : 4096 * 5] = bytes(4096 * 2)
+    ledger_path.write_bytes(content)
+    await opening_fails_as_corrupt(ledger_path, "corrupt")
+
+
+@pytest.mark.parametrize(
+    ("finding", "kind"),
+    [
+        (
+            "*** in database main ***\nPage 7: unable to get the page. error code=8458",
+            "io",
+        ),  # IOERR_CORRUPTFS
+        ("*** in database main ***\nPage 7: unable to get the page. error code=11", "corrupt"),
+        ("*** in database main ***\nTree 4 page 4: btreeInitPage() returns error code 11", "corrupt"),
+        ("*** in database main ***\nPage 7 is never used", "corrupt"),
+    ],
+)
+def test_a_page_that_cannot_be_read_is_the_cards_fault_and_no_damaged_file(finding, kind):
+    assert fault_of_findings([finding], Path("ledger.db")).kind == kind
+
+
+async def test_a_damaged_receipt_is_never_an_answer(ledger_path, samples):
+    async with open_ledger(ledger_path) as ledger:
+        await samples.finished(ledger, "key-sound")
+        await samples.finished(ledger, "key-damaged")
+    content = bytearray(ledger_path.read_bytes())
+    content[content.index(b"key-damaged") + 4] ^= 0x01
+    ledger_path.write_bytes(content)
+    async with open_ledger(ledger_path) as ledger:
+        with pytest.raises(LedgerCorrupt, match="checksum"):
+            await ledger.lookup("phone-1", "key-damaged", None)
+        with pytest.raises(LedgerCorrupt, match="checksum"):
+            await samples.accept(ledger, samples.pending("key-damaged"))
+        assert (await ledger.lookup("phone-1", "key-sound", None)).found
+
+
+async def test_a_ledger_of_a_later_version_is_left_to_it(ledger_path):
+    async with open_ledger(ledger_path):
+        pass
+    with closing(sqlite3.connect(ledger_path)) as later:
+        later.execute("PRAGMA user_version = 99")
+    with pytest.raises(LedgerTooNew, match="schema version 99"):
+        async with open_ledger(ledger_path):
+            pass
