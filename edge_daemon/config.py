@@ -66,6 +66,7 @@ class MotionSection(Section, frozen=True, kw_only=True):
     park_x_mm: float = 0.0
     park_y_mm: float = 0.0
     park_z_mm: float = 30.0
+    search_z_mm: float = 10.0
     hover_mm: Annotated[float, Meta(ge=1, le=50)] = 4.0
     dwell_ms: Annotated[int, Meta(ge=10, le=1000)] = 60
     approach_mm: Annotated[float, Meta(ge=0, le=5)] = 0.6

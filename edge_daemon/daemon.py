@@ -48,6 +48,8 @@ async def _serve(config: Config, signals: AsyncIterator[int]) -> None:
     identity = EdgeIdentity(config.edge.id, machine_boot_id())
     make_state_dir(config)
     async with open_ledger(config.ledger_path) as ledger:
+        if ledger.renewed is not None:
+            logger.warning("%s: epoch %d: older keys are answered as not known", ledger.renewed, ledger.epoch)
         pending = await ledger.pending()
         boards = {
             name: Board(name, section.port, section.uid, section.kind)

@@ -31,6 +31,7 @@ async def write_pictures(
     await trio.Path(folder).mkdir(parents=True, exist_ok=True)
     picture = await plane.look(DEVICE, leased=False, format="png")
     async with staff_of(stage) as staff:
+        await staff.take_hold(DEVICE, "Taking pictures.")
         raw = await staff.look(DEVICE)
     screen, camera = folder / "screen.png", folder / "camera.png"
     await trio.to_thread.run_sync(_write, screen, touches_overlay(_decode(picture["image"]), attempts))

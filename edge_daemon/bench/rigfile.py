@@ -31,6 +31,7 @@ display_name = "Simulated phone"
 park_x_mm = 100.0
 park_y_mm = 0.0
 park_z_mm = 15.0
+search_z_mm = 5.0
 [devices.{device}.screen]
 width_px = {width_px}
 height_px = {height_px}

@@ -41,7 +41,9 @@ class HidClient:
     def charset(self) -> frozenset[str]:
         """The characters that the board's layout can type; empty if it has not been online yet."""
         profile = self.profile
-        return frozenset(layouts.charset(LAYOUT_CODES[profile.layout])) if profile is not None else frozenset()
+        return (
+            frozenset(layouts.charset(LAYOUT_CODES[profile.layout])) if profile is not None else frozenset()
+        )
 
     async def key(self, cmd_id: int, name: str, on_stage: OnStage | None = None) -> Done:
         """Press and release one of ``keys``."""

@@ -34,7 +34,9 @@ def _lock_owners(path: str) -> set[int]:
     file_id = f"{os.major(node.st_dev):02x}:{os.minor(node.st_dev):02x}:{node.st_ino}"
     # "1: FLOCK  ADVISORY  WRITE 4711 00:05:89 0 EOF"; a process that waits for a lock has "->" in front.
     owners = (line.split() for line in lines if "->" not in line)
-    return {int(words[4]) for words in owners if len(words) > 5 and words[5] == file_id and words[4].isdigit()}
+    return {
+        int(words[4]) for words in owners if len(words) > 5 and words[5] == file_id and words[4].isdigit()
+    }
 
 
 def _openers(path: str) -> set[int]:

@@ -2,8 +2,6 @@
 
 from typing import Any, Literal
 
-import msgspec
-
 from edge_daemon.contract.actions import KeyName
 from edge_daemon.contract.base import Data
 from edge_daemon.contract.identity import BackendKind, DeviceId, DeviceKind, DeviceStatus, Orientation
@@ -64,6 +62,7 @@ class DeviceDescription(Data, frozen=True, kw_only=True):
     orientation: Orientation
     calibrated: bool
     parked: bool
+    metadata: dict[str, Any]
+    """The attached boards as they announced themselves, and whatever else helps a person."""
     display_name: str | None = None
     staff_hold: StaffHold | None = None
-    metadata: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -11,9 +11,10 @@ LEASE_MS = 600_000
 
 DeviceId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}\Z")]
 IdempotencyKey = Annotated[str, Meta(pattern=r"^(?!agent:)[\x20-\x7e]{1,128}\Z")]
-OrgId = Annotated[str, Meta(min_length=1, max_length=128)]
-LeaseId = Annotated[str, Meta(min_length=1, max_length=128)]
-FrameId = Annotated[str, Meta(min_length=1, max_length=128)]
+_PRINTABLE = r"^[^\x00-\x1f\x7f]{1,128}\Z"
+OrgId = Annotated[str, Meta(pattern=_PRINTABLE)]
+LeaseId = Annotated[str, Meta(pattern=_PRINTABLE)]
+FrameId = Annotated[str, Meta(pattern=_PRINTABLE)]
 FencingToken = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 """Grows with each new holder. Bounded by what a JSON number carries exactly."""
 
@@ -27,8 +28,8 @@ class Actor(Data, frozen=True, kw_only=True):
     """Who asks. `person` is a signed-in person acting directly."""
 
     kind: Literal["person", "api_key", "copilot", "run", "system", "staff"]
-    id: Annotated[str, Meta(max_length=128)] | None = None
-    on_behalf_of: Annotated[str, Meta(max_length=128)] | None = None
+    id: Annotated[str, Meta(pattern=_PRINTABLE)] | None = None
+    on_behalf_of: Annotated[str, Meta(pattern=_PRINTABLE)] | None = None
 
 
 class Lease(Data, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """A phone and its parts: one action at a time, in the order of acceptance, each at most once."""
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from edge_daemon.contract import (
     FrameNotes,
     Outcome,
     Receipt,
+    ReceiptAnswer,
     ReceiptReason,
     Refused,
     Wake,
@@ -69,6 +71,8 @@ class Device:
         self._jobs: dict[str, Job] = {}
         self._line: deque[Job] = deque()
         self._stir = trio.Event()
+        # Unbounded here; the sessions bound how many requests of a plane are in work.
+        self._arrivals, self._admissions = trio.open_memory_channel[Job](math.inf)
         self._nursery: trio.Nursery | None = None
         self._closing = False
         self._current: Job | None = None
@@ -108,18 +112,26 @@ class Device:
     def _begin(self, request: Dispatch) -> Job:
         """Registers the job before anything is awaited, so that a second dispatch of the key finds it."""
         job = Job(request=request, arrived_ns=self._now_ns(), cmd_id=self._ids.next())
-        if self._nursery is None or self._closing:
+        if self._closing:
             job.refusal = Refused("device_offline", "the edge daemon is starting or stopping; try again")
             job.finished.set()
             return job
         self._jobs[request.idempotency_key] = job
-        # In the device's own nursery: a plane that hangs up must not cancel an acceptance half way.
-        self._nursery.start_soon(self._admit, job)
+        self._arrivals.send_nowait(job)
         return job
+
+    async def receipt(self, key: str, epoch: int | None) -> ReceiptAnswer:
+        """What is known about a key; while it is being accepted, waits until that has been decided."""
+        job = self._jobs.get(key)
+        if job is not None:
+            await job.admitted.wait()
+        return await self._ledger.lookup(self.device_id, key, epoch)
 
     async def cancel(self, key: str) -> Outcome:
         """Takes an action back before it begins. The receipt says whether that was in time."""
         job = self._jobs.get(key)
+        if job is not None:
+            await job.admitted.wait()
         if job is not None and not job.begun and job in self._line:
             self._line.remove(job)
             await self._fail(job, Refused("canceled", "taken back by the plane before it began"))
@@ -133,12 +145,19 @@ class Device:
 
     # -- accepting ----------------------------------------------------------------------------------------
 
-    async def _admit(self, job: Job) -> None:
-        try:
-            await self._accept(job)
-        except Refused as refusal:
-            job.refusal = refusal
-            self._finish(job)
+    async def _admit_in_order(self) -> None:
+        """One at a time, in the order of arrival: the line, the ledger and the board must agree on the order.
+
+        Restart recovery rests on it. And it is the device's own task: a plane that hangs up must not cancel an
+        acceptance half way.
+        """
+        async for job in self._admissions:
+            try:
+                await self._accept(job)
+            except Refused as refusal:
+                job.refusal = refusal
+                self._finish(job)
+            job.admitted.set()
 
     async def _accept(self, job: Job) -> None:
         request = job.request
@@ -155,8 +174,8 @@ class Device:
         )
         if isinstance(result, Existing):
             job.deduplicated = True
-            job.receipt = await self._recovery.final(result.receipt)
-            self._finish(job)
+            assert self._nursery is not None
+            self._nursery.start_soon(self._replay, job, result.receipt)
             return
         job.receipt = self._writer.pending(job)
         job.reached("accepted", self._now_ns())
@@ -167,6 +186,10 @@ class Device:
             return
         self._line.append(job)
         self._stir.set()
+
+    async def _replay(self, job: Job, receipt: Receipt) -> None:
+        job.receipt = await self._recovery.final(receipt)
+        self._finish(job)
 
     def _refuse_early(self, job: Job) -> None:
         """Everything that will be checked again at the moment of dispatch, plus the length of the line."""
@@ -193,6 +216,7 @@ class Device:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 nursery.start_soon(self.parts.run)
+                nursery.start_soon(self._admit_in_order)
                 nursery.start_soon(self._work)
                 task_status.started()
         finally:

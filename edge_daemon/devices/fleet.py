@@ -116,8 +116,7 @@ class Fleet:
         return await device.eye.look(look)
 
     async def get_receipt(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
-        self._device(device_id)
-        return await self._ledger.lookup(device_id, key, epoch)
+        return await self._device(device_id).receipt(key, epoch)
 
     async def cancel(self, device_id: str, key: str) -> Outcome:
         return await self._device(device_id).cancel(key)

@@ -28,6 +28,8 @@ class Job:
     """Whom to ask about it: the board and the boot it was sent to."""
     begun: bool = False
     """Set once nothing can take it back: the command is on its way to the board."""
+    admitted: trio.Event = field(default_factory=trio.Event)
+    """Set when the ledger knows the key, or when it was refused: only from then on `found: false` is true."""
     finished: trio.Event = field(default_factory=trio.Event)
     listeners: list[ProgressListener] = field(default_factory=list)
     stages_ns: dict[Stage, int] = field(default_factory=dict)

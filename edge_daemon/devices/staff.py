@@ -88,6 +88,7 @@ class StaffDesk:
             hid_uid=hid.last_info.uid if hid is not None and hid.last_info is not None else None,
             envelope=_envelope(limits),
             park=HandPoint(x_mm=motion.park_x_mm, y_mm=motion.park_y_mm, z_mm=motion.park_z_mm),
+            search_z_mm=motion.search_z_mm,
             screen=ScreenSize(
                 width_px=screen.width_px,
                 height_px=screen.height_px,
@@ -132,8 +133,11 @@ class StaffDesk:
     # -- looking and moving -------------------------------------------------------------------------------
 
     async def look(self) -> RawPicture:
-        """A raw picture exposed after this call, the hand parked."""
-        if self._parts.keeper is not None:
+        """A raw picture exposed after this call; the hand is parked for it if staff hold the device.
+
+        Without a hold nothing is moved: the plane may be acting.
+        """
+        if self._parts.keeper is not None and self._ledger.hold(self._device_id) is not None:
             await _do(self._parts.keeper.park())
         try:
             frame = await self._parts.camera.frame_after(self._now_ns(), STAFF_LOOK_TIMEOUT_S)

@@ -46,8 +46,7 @@ class DaemonRig:
 
     @property
     def hover_z_mm(self) -> float:
-        """Where the search for the glass begins: a rig is set up so that it lies in the lower half of the reach."""
-        return (self._limits.z_min_mm + self._limits.z_max_mm) / 2.0
+        return self._facts.search_z_mm
 
     def look(self) -> Look:
         picture = trio.from_thread.run(self._client.look, self._facts.device_id)

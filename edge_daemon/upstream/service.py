@@ -63,6 +63,8 @@ class RigFacts(Data, frozen=True):
     hid_uid: str | None
     envelope: HandEnvelope
     park: HandPoint
+    search_z_mm: float
+    """Hand mm; a height at which the stylus clears the glass everywhere: the search for contact starts here."""
     screen: ScreenSize
     calibration_path: str
     camera_name: str

@@ -21,7 +21,9 @@ from edge_daemon.boards import (
 from edge_daemon.boards.board import SUBSCRIBER_BACKLOG
 from firmware import wire
 
-ESP32_BOOT_ROM = b"\x1b[0;32m\xfe\x80ets Jul 29 2019 12:21:46\r\n\r\nrst:0x1 (POWERON_RESET),boot:0x13\r\n\x00\xffload:"
+ESP32_BOOT_ROM = (
+    b"\x1b[0;32m\xfe\x80ets Jul 29 2019 12:21:46\r\n\r\nrst:0x1 (POWERON_RESET),boot:0x13\r\n\x00\xffload:"
+)
 
 
 async def offline_reason(board):
@@ -51,7 +53,9 @@ async def test_a_board_comes_online_with_what_it_announced(supervised, pty_board
         assert not board.flags.held
 
 
-async def test_a_missing_port_is_offline_with_a_reason_and_comes_alive_once_there(board_of, pty_board, nursery, clock):
+async def test_a_missing_port_is_offline_with_a_reason_and_comes_alive_once_there(
+    board_of, pty_board, nursery, clock
+):
     pty_board.unplug()
     board = board_of(pty_board)
     nursery.start_soon(board.run)
@@ -64,7 +68,9 @@ async def test_a_missing_port_is_offline_with_a_reason_and_comes_alive_once_ther
         await board.wait_online()
 
 
-async def test_a_port_unplugged_and_plugged_in_again_is_the_same_board_on_the_same_boot(supervised, pty_board, clock):
+async def test_a_port_unplugged_and_plugged_in_again_is_the_same_board_on_the_same_boot(
+    supervised, pty_board, clock
+):
     async with supervised(pty_board) as board:
         boot_id = board.status.info.boot_id
         pty_board.unplug()
@@ -111,7 +117,9 @@ async def test_a_silent_port_says_what_to_look_at(board_of, pty_board, nursery, 
     assert "is the board powered" in board.status.reason
 
 
-async def test_a_board_that_falls_silent_is_lost_with_its_last_frames_in_the_log(supervised, pty_board, caplog, clock):
+async def test_a_board_that_falls_silent_is_lost_with_its_last_frames_in_the_log(
+    supervised, pty_board, caplog, clock
+):
     async with supervised(pty_board) as board:
         with caplog.at_level(logging.WARNING):
             pty_board.deaf = True
@@ -147,7 +155,9 @@ async def test_stopping_the_supervisor_leaves_no_command_waiting(board_of, pty_b
 # -- commands --------------------------------------------------------------------------------------------
 
 
-async def test_a_command_reports_its_stages_and_when_it_was_done_on_this_hosts_clock(supervised, pty_board, clock):
+async def test_a_command_reports_its_stages_and_when_it_was_done_on_this_hosts_clock(
+    supervised, pty_board, clock
+):
     stages = []
     async with supervised(pty_board) as board:
         before_ns = int(trio.current_time() * 1e9)
@@ -184,7 +194,9 @@ async def test_offline_nothing_is_sent(board_of, pty_board, clock):
         await board_of(pty_board).execute(1, wire.OP_TAP, b"x")
 
 
-async def test_a_link_lost_while_the_first_byte_waits_for_a_stuck_line_means_not_sent(supervised, pty_board, clock):
+async def test_a_link_lost_while_the_first_byte_waits_for_a_stuck_line_means_not_sent(
+    supervised, pty_board, clock
+):
     async with supervised(pty_board) as board:
         pty_board.stick()
         with pytest.raises(NotSent, match="before the first byte left"):
@@ -259,7 +271,9 @@ async def test_a_board_away_for_long_can_still_be_asked_when_it_is_back(supervis
     assert pty_board.core.started == [b"once"]
 
 
-async def test_cancelled_on_the_way_the_board_makes_itself_safe_and_can_be_asked(supervised, pty_board, clock):
+async def test_cancelled_on_the_way_the_board_makes_itself_safe_and_can_be_asked(
+    supervised, pty_board, clock
+):
     pty_board.core.duration_us = 20_000_000
     async with supervised(pty_board) as board:
         boot_id = board.status.info.boot_id
@@ -304,7 +318,9 @@ async def test_asking_tells_what_never_arrived_from_what_another_boot_may_know(s
         assert other_boot.final
 
 
-async def test_what_the_board_has_forgotten_is_unknown_for_good_and_newer_ids_are_not(supervised, pty_board, clock):
+async def test_what_the_board_has_forgotten_is_unknown_for_good_and_newer_ids_are_not(
+    supervised, pty_board, clock
+):
     pty_board.core.duration_us = 0
     async with supervised(pty_board) as board:
         for cmd_id in range(1, wire.RESULTS_KEPT + 3):
@@ -395,7 +411,9 @@ async def test_status_and_flags_are_published_as_they_change(supervised, pty_boa
         assert (await next_of(events, FlagsReported)).flags.moving
 
 
-async def test_a_subscriber_that_stops_listening_finds_its_channel_ended_not_gapped(supervised, pty_board, clock):
+async def test_a_subscriber_that_stops_listening_finds_its_channel_ended_not_gapped(
+    supervised, pty_board, clock
+):
     async with supervised(pty_board) as board:
         lazy = board.events()
         for _ in range(SUBSCRIBER_BACKLOG // 3):
@@ -407,7 +425,9 @@ async def test_a_subscriber_that_stops_listening_finds_its_channel_ended_not_gap
         assert len(received) == SUBSCRIBER_BACKLOG
 
 
-async def test_data_is_in_the_board_when_send_data_returns_and_a_refusal_is_a_fault(supervised, hid_pty_board, clock):
+async def test_data_is_in_the_board_when_send_data_returns_and_a_refusal_is_a_fault(
+    supervised, hid_pty_board, clock
+):
     async with supervised(hid_pty_board, kind="hid") as board:
         await board.send_data(wire.OP_TEXT_LOAD, wire.pack_args(wire.OP_TEXT_LOAD, 0, tail=b"abc"))
         assert bytes(hid_pty_board.core.loaded) == b"\x00\x00abc"

@@ -85,7 +85,9 @@ async def test_a_key_goes_out_as_its_index_and_only_if_the_board_has_it(hid, hid
     assert hid_pty_board.core.started == [bytes([2])]
 
 
-async def test_text_is_loaded_in_chunks_and_typed_by_one_command_that_carries_its_checksum(hid, hid_pty_board, clock):
+async def test_text_is_loaded_in_chunks_and_typed_by_one_command_that_carries_its_checksum(
+    hid, hid_pty_board, clock
+):
     text = "Grüße " * 40
     async with hid as board:
         await HidClient(board).text(1, text)
@@ -94,14 +96,16 @@ async def test_text_is_loaded_in_chunks_and_typed_by_one_command_that_carries_it
     loads = [utf8[at : at + TEXT_CHUNK] for at in range(0, len(utf8), TEXT_CHUNK)]
     offsets = range(0, len(utf8), TEXT_CHUNK)
     assert bytes(hid_pty_board.core.loaded) == b"".join(
-        wire.pack_args(wire.OP_TEXT_LOAD, offset, tail=load) for offset, load in zip(offsets, loads, strict=True)
+        wire.pack_args(wire.OP_TEXT_LOAD, offset, tail=load)
+        for offset, load in zip(offsets, loads, strict=True)
     )
     (go,) = hid_pty_board.core.started
     assert wire.unpack_args(wire.OP_TEXT_GO, go) == (len(utf8), binascii.crc32(utf8))
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("abc\u4e2d", r"character 3 .*U\+4E2D.* de layout"), ("", "0 bytes"), ("a" * 401, "401 bytes")]
+    ("text", "words"),
+    [("abc\u4e2d", r"character 3 .*U\+4E2D.* de layout"), ("", "0 bytes"), ("a" * 401, "401 bytes")],
 )
 async def test_text_that_cannot_be_typed_as_a_whole_is_refused_before_anything_is_typed(
     hid, hid_pty_board, clock, text, words

@@ -86,6 +86,57 @@ async def test_a_cancel_before_the_start_takes_it_back_and_one_after_it_does_not
         assert len(rig.phone.touches) == 1
 
 
+async def test_pipelined_actions_run_and_are_filed_in_the_order_in_which_they_arrived(
+    run_rig: RunRig,
+) -> None:
+    places = [Tap(x=100.0 + 100 * number, y=500.0) for number in range(3)]
+    async with run_rig() as rig:
+        await rig.fleet.take_hold("phone-1", "so that all of them wait", "staff")
+        await rig.fleet.release_hold("phone-1", "staff")
+        outcomes: dict[str, Outcome] = {}
+
+        async def dispatch(number: int, started: trio.Event) -> None:
+            waiting = rig.dispatch(f"in-order-{number}", places[number])
+            started.set()
+            outcomes[f"in-order-{number}"] = await waiting
+
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                started = trio.Event()
+                nursery.start_soon(dispatch, number, started)
+                await started.wait()
+        touched = [round(rig.phone.touch_at_grid(touch)[0] / 100) for touch in rig.phone.touches]
+        assert touched == [1, 2, 3]
+        filed = await rig.ledger.unacknowledged(10)
+        assert [receipt.idempotency_key for receipt in filed] == [f"in-order-{number}" for number in range(3)]
+
+
+async def test_a_key_on_its_way_into_the_ledger_is_never_answered_as_not_found(run_rig: RunRig) -> None:
+    async with run_rig() as rig, trio.open_nursery() as nursery:
+        last = rig.dispatch("window-2", PressKey(key="volume_up"))
+        for number in range(2):
+            nursery.start_soon(rig.dispatch, f"window-{number}", PressKey(key="volume_up"))
+        nursery.start_soon(lambda: last)
+        # One pass of the scheduler: all three have arrived, at most the first is with the ledger.
+        await trio.lowlevel.checkpoint()
+        assert (await rig.fleet.get_receipt("phone-1", "window-2", None)).found
+
+
+async def test_dispatches_of_one_key_at_once_execute_once_and_all_hear_the_outcome(run_rig: RunRig) -> None:
+    outcomes: list[Outcome] = []
+    async with run_rig() as rig:
+
+        async def dispatch() -> None:
+            outcomes.append(await rig.dispatch("at-once", TAP))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(dispatch)
+        assert [outcome.receipt.status for outcome in outcomes] == ["committed"] * 4
+        assert sorted(outcome.deduplicated for outcome in outcomes) == [False, True, True, True]
+        assert len(rig.phone.touches) == 1
+
+
 async def test_a_line_that_is_full_refuses_before_it_accepts(run_rig: RunRig) -> None:
     outcomes: dict[str, Outcome] = {}
     async with run_rig() as rig:
@@ -144,8 +195,9 @@ async def test_after_a_hard_stop_the_board_is_asked_and_only_the_first_in_line_c
         await under_way(rig, nursery, {})
         for number in range(2):
             nursery.start_soon(rig.dispatch, f"behind-{number}", TAP)
-        while not (await rig.ledger.lookup("phone-1", "behind-1", None)).found:
-            await trio.sleep(0)
+        for number in range(2):
+            while not (await rig.ledger.lookup("phone-1", f"behind-{number}", None)).found:
+                await trio.sleep(0)
         nursery.cancel_scope.cancel()
     async with run_rig() as rig:
         again = await rig.dispatch("first", HOLD)
@@ -160,6 +212,26 @@ async def test_after_a_hard_stop_the_board_is_asked_and_only_the_first_in_line_c
             assert not behind.receipt.requires_manual_review
         assert len(rig.phone.touches) == 1
         assert rig.phone.touches[0].up_ns is not None, "nothing stays pressed"
+
+
+async def test_when_the_board_restarted_too_only_the_one_that_may_have_run_is_unknown(
+    run_rig: RunRig,
+) -> None:
+    async with run_rig() as rig, trio.open_nursery() as nursery:
+        await under_way(rig, nursery, {})
+        nursery.start_soon(rig.dispatch, "behind", TAP)
+        while not (await rig.ledger.lookup("phone-1", "behind", None)).found:
+            await trio.sleep(0)
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await rig.rig.reset_board("hid")
+    async with run_rig() as rig:
+        first = (await rig.dispatch("first", HOLD)).receipt
+        assert (first.status, first.reason) == ("failed", "outcome_unknown")
+        assert first.requires_manual_review
+        behind = (await rig.dispatch("behind", TAP)).receipt
+        assert (behind.status, behind.reason) == ("failed", "interrupted_by_restart")
+        assert not behind.requires_manual_review
 
 
 async def test_staff_holds_and_parked_screens_survive_a_restart(run_rig: RunRig) -> None:

@@ -31,7 +31,9 @@ def check(vector):
     if "fields" in vector:
         fields = tuple(vector["fields"])
         expect(name, "fields", wire.unpack_body(frame.type, body), fields)
-        expect(name, "packed", wire.pack_body(frame.type, *fields, tail=wire.body_tail(frame.type, body)), body)
+        expect(
+            name, "packed", wire.pack_body(frame.type, *fields, tail=wire.body_tail(frame.type, body)), body
+        )
     else:
         expect(name, "HELLO", wire.unpack_hello(body).pack(), body)
     if "op" in vector:

@@ -549,7 +549,12 @@ def recording():
 def play(command):
     script = str(Path(__file__).parent / "play_board_link.py")
     run = subprocess.run(
-        [*command, script, str(ROOT)], input=recording(), capture_output=True, text=True, timeout=30, check=False
+        [*command, script, str(ROOT)],
+        input=recording(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert run.returncode == 0, run.stderr + run.stdout
     return run.stdout

@@ -49,7 +49,9 @@ def content(frame):
 def test_golden_vectors_hold(interpreter):
     command = [sys.executable] if interpreter == "cpython" else [micropython(), "-X", "heapsize=160k"]
     script = str(Path(__file__).parent / "check_wire_vectors.py")
-    run = subprocess.run([*command, script, str(ROOT)], capture_output=True, text=True, timeout=30, check=False)
+    run = subprocess.run(
+        [*command, script, str(ROOT)], capture_output=True, text=True, timeout=30, check=False
+    )
     assert run.returncode == 0, run.stderr + run.stdout
     assert run.stdout.split()[0] == str(len(VECTORS))
 
@@ -63,7 +65,8 @@ def test_golden_vectors_name_every_frame_and_every_operation():
 def test_golden_vectors_are_what_the_definition_says(vector):
     header = bytes([wire.PROTOCOL, vector["type"]])
     header += b"".join(
-        vector[field].to_bytes(size, "little") for field, size in (("boot_id", 4), ("session_id", 4), ("seq", 2))
+        vector[field].to_bytes(size, "little")
+        for field, size in (("boot_id", 4), ("session_id", 4), ("seq", 2))
     )
     raw = header + bytes.fromhex(vector["body"])
     raw += zlib.crc32(raw).to_bytes(4, "little")

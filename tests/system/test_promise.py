@@ -141,6 +141,26 @@ async def test_a_hold_taken_mid_queue_refuses_what_waits_at_the_moment_of_dispat
     assert len(phone.touches) == before + 1
 
 
+async def test_a_hold_taken_while_the_hand_approaches_keeps_it_from_touching(
+    calibrated: Stage, plane: Plane
+) -> None:
+    touches = len(calibrated.rig.phone.touches)
+    answers: list[Answer] = []
+
+    async def dispatch() -> None:
+        answers.append(await plane.dispatch(DEVICE, TAP, key="approaching"))
+
+    async with staff_of(calibrated) as staff:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(dispatch)
+            await stored(plane, "approaching")
+            await staff.take_hold(DEVICE, "Stop.")
+        await staff.release_hold(DEVICE)
+    assert answers[0].error is not None
+    assert answers[0].error["code"] == "leased"
+    assert len(calibrated.rig.phone.touches) == touches
+
+
 async def test_a_newer_holder_fences_off_what_the_older_one_left_in_line(
     own_rig: RigFiles, truth_seed: int
 ) -> None:

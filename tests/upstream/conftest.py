@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import msgpack
 import msgspec
 import pytest
@@ -55,14 +54,6 @@ from edge_daemon.upstream import (
 )
 
 # No verdict may depend on how loaded the machine is, or on the luck of the draw.
-hypothesis.settings.register_profile(
-    "steady",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
-hypothesis.settings.load_profile("steady")
 
 SUBSCRIBER_BUFFER = 4
 JPEG = b"\xff\xd8 a picture \xff\xd9"
@@ -93,6 +84,7 @@ def device(device_id: str) -> DeviceDescription:
         orientation="portrait",
         calibrated=True,
         parked=False,
+        metadata={},
     )
 
 
@@ -329,6 +321,7 @@ class MemoryRig:
                 x_min_mm=0, x_max_mm=180, y_min_mm=0, y_max_mm=200, z_min_mm=-5, z_max_mm=40
             ),
             park=HandPoint(x_mm=0, y_mm=0, z_mm=40),
+            search_z_mm=12.0,
             screen=ScreenSize(width_px=1080, height_px=2340, width_mm=64.5, height_mm=139.75),
             calibration_path="/var/lib/edge-daemon/phone-1.json",
             camera_name="cam-1",
