@@ -32,6 +32,9 @@ from edge_daemon.ledger import CommandRef, Existing, Ledger, SettledAlready
 
 logger = logging.getLogger(__name__)
 
+REST_AFTER_S = 0.5
+"""A plane that taps on and on should not wait for the hand to come back from its park position each time; one
+that looks has the hand parked at once."""
 SETTLE_SHIELD_S = 2.0
 """A commit on a slow SD card takes a tenth of this."""
 _NO_COMMAND = CommandRef(board_uid="", board_boot_id=0, cmd_id=0)
@@ -231,10 +234,13 @@ class Device:
                 await self._carry_out(self._current)
                 self._current = None
                 continue
-            await self.parts.rest()
             self._stir = trio.Event()
-            if not self._line or self._closing:
+            with trio.move_on_after(REST_AFTER_S) as grace:
                 await self._stir.wait()
+            if grace.cancelled_caught:
+                await self.parts.rest()
+                if not self._line:
+                    await self._stir.wait()
 
     async def drain(self) -> None:
         """Begins the shutdown: nothing new begins, the action under way may finish, the line is told."""

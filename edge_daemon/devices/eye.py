@@ -154,8 +154,7 @@ class Eye:
         try:
             if request.lease is not None and self._keeper is not None and wait_s > 0:
                 # A look that will decide an action wants the hand out of the picture; a watch moves nothing.
-                with trio.move_on_after(wait_s):
-                    await self._keeper.wait_parked()
+                await self._keeper.out_of_picture(wait_s)
             frame, verdict = await self._settled_frame(sight, arrived_ns, wait_s)
             rendered = await sight.rectifier.picture(
                 frame.jpeg, request.format, turns=_TURNS[self._orientation]

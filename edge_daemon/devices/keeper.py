@@ -39,6 +39,7 @@ class HandKeeper:
         self._motion = motion
         self._now_ns = monotonic_ns
         self._parked = trio.Condition()
+        self._park_wanted = trio.Event()
         self._ready = False
         self._not_ready_reason = "its hand has not been homed yet"
         self.on_announced: Callable[[], None] = lambda: None
@@ -53,6 +54,7 @@ class HandKeeper:
         """Follows the board for ever: homes and parks on each new connection, notes what moved the hand."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._follow_moves)
+            nursery.start_soon(self._park_on_demand)
             while True:
                 await self.board.wait_online()
                 self.on_announced()
@@ -123,8 +125,24 @@ class HandKeeper:
             except BoardError as error:
                 logger.warning("%s: not parked: %s", self.board.name, error)
 
-    async def wait_parked(self) -> None:
-        """Returns when the hand stands at its park position."""
+    async def _park_on_demand(self) -> None:
+        while True:
+            await self._park_wanted.wait()
+            self._park_wanted = trio.Event()
+            await self.rest()
+
+    async def out_of_picture(self, timeout_s: float) -> bool:
+        """Has the hand parked between two actions and waits for it; False when it did not come about in time.
+
+        The move belongs to the keeper's own task: whoever waits may be cancelled without breaking it off.
+        """
+        self._park_wanted.set()
+        with trio.move_on_after(timeout_s):
+            await self._wait_parked()
+            return True
+        return False
+
+    async def _wait_parked(self) -> None:
         async with self._parked:
             while not self.history.parked:
                 await self._parked.wait()

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STAFF_LOOK_TIMEOUT_S = 3.0
+PARK_TIMEOUT_S = 10.0
 
 
 class StaffDesk:
@@ -137,8 +138,9 @@ class StaffDesk:
 
         Without a hold nothing is moved: the plane may be acting.
         """
-        if self._parts.keeper is not None and self._ledger.hold(self._device_id) is not None:
-            await _do(self._parts.keeper.park())
+        keeper, held = self._parts.keeper, self._ledger.hold(self._device_id) is not None
+        if keeper is not None and held and not await keeper.out_of_picture(PARK_TIMEOUT_S):
+            raise Refused("device_offline", f"the hand of {self._device_id} could not be parked for a look")
         try:
             frame = await self._parts.camera.frame_after(self._now_ns(), STAFF_LOOK_TIMEOUT_S)
         except CameraError as error:
