@@ -1,6 +1,7 @@
 """The HID board's operations: keys, text and touches of a phone's own screen."""
 
 import binascii
+from collections.abc import Callable
 
 import trio
 
@@ -66,11 +67,18 @@ class HidClient:
                     f"{profile.layout} layout; nothing was typed"
                 )
 
-    async def text(self, cmd_id: int, text: str, on_stage: OnStage | None = None) -> Done:
+    async def text(
+        self,
+        cmd_id: int,
+        text: str,
+        on_stage: OnStage | None = None,
+        before_go: Callable[[], None] = lambda: None,
+    ) -> Done:
         """Type a text: load it into the board, which then types it as one command.
 
         Until the whole text is loaded nothing of the command has been sent: a link lost before that is
-        NotSent, and the board types only what its checksum says is the whole text.
+        NotSent, and the board types only what its checksum says is the whole text. `before_go` is called when
+        it is loaded, right before the command; what it raises ends the matter, with nothing typed.
         """
         self.check_text(text)
         utf8 = text.encode()
@@ -79,6 +87,7 @@ class HidClient:
             for offset in range(0, len(utf8), TEXT_CHUNK):
                 load = wire.pack_args(wire.OP_TEXT_LOAD, offset, tail=utf8[offset : offset + TEXT_CHUNK])
                 await self._board.send_data(wire.OP_TEXT_LOAD, load)
+            before_go()
             timeout_s = OPERATION_TIMEOUT_S + CHARACTER_TIMEOUT_S * len(text)
             return await self._execute(cmd_id, wire.OP_TEXT_GO, go, on_stage, timeout_s)
 

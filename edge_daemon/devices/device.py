@@ -26,6 +26,7 @@ from edge_daemon.devices.eye import Eye
 from edge_daemon.devices.gate import Gate
 from edge_daemon.devices.job import Job, ProgressListener
 from edge_daemon.devices.parts import Parts
+from edge_daemon.devices.performers import Order
 from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
 from edge_daemon.devices.recovery import Recovery
 from edge_daemon.ledger import CommandRef, Existing, Ledger, SettledAlready
@@ -282,9 +283,9 @@ class Device:
             job.command = self.parts.command_for(request.action, job.cmd_id)
             job.begun = True
 
-        orientation = self.eye.orientation_of(bound)
+        order = Order(request.action, self.eye.orientation_of(bound), job.cmd_id, last_check, on_stage)
         try:
-            done = await self.parts.perform(request.action, orientation, job.cmd_id, last_check, on_stage)
+            done = await self.parts.perform(order)
         except Refused as refusal:
             assert not job.begun, "a refusal comes before the first byte of the action"
             await self._fail(job, refusal)

@@ -5,7 +5,7 @@ from typing import Any
 
 import trio
 
-from edge_daemon.boards import Board, BoardOffline, Done, FlagsReported, OnStage, StatusChanged
+from edge_daemon.boards import Board, BoardOffline, Done, FlagsReported, StatusChanged
 from edge_daemon.cameras.camera import Camera, CameraOffline
 from edge_daemon.contract import (
     Action,
@@ -22,7 +22,7 @@ from edge_daemon.contract import (
 )
 from edge_daemon.devices.capabilities import capabilities_of
 from edge_daemon.devices.keeper import HandKeeper
-from edge_daemon.devices.performers import HandTouch, HidTouch, Keyboard, LastCheck, Performer, is_hold
+from edge_daemon.devices.performers import HandTouch, HidTouch, Keyboard, Order, Performer, is_hold
 from edge_daemon.devices.slot import CalibrationSlot
 from edge_daemon.ledger import CommandRef
 
@@ -163,21 +163,14 @@ class Parts:
 
     # -- doing --------------------------------------------------------------------------------------------
 
-    async def perform(
-        self,
-        action: Action,
-        orientation: Orientation,
-        cmd_id: int,
-        last_check: LastCheck,
-        on_stage: OnStage,
-    ) -> Done:
+    async def perform(self, order: Order) -> Done:
         """One physical execution. Raises `Refused` (nothing was done) or a `BoardError`."""
-        performer = self._performer(action)
+        performer = self._performer(order.action)
         async with self.busy:
             if self.keeper is None or performer.board is not self.keeper.board:
-                return await performer.perform(action, orientation, cmd_id, last_check, on_stage)
+                return await performer.perform(order)
             async with self.keeper.moving_for_plane():
-                return await performer.perform(action, orientation, cmd_id, last_check, on_stage)
+                return await performer.perform(order)
 
     async def run(self) -> None:
         """Keeps the parts safe to use until cancelled."""

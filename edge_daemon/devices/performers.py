@@ -5,6 +5,7 @@ A performer plans (and refuses) without touching anything, then performs exactly
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from edge_daemon.boards import (
@@ -39,6 +40,19 @@ LastCheck = Callable[[], None]
 HID_TAP_DWELL_MS = 60
 
 
+@dataclass(frozen=True)
+class Order:
+    """One physical execution of one action."""
+
+    action: Action
+    orientation: Orientation
+    """What the action's coordinates mean."""
+    cmd_id: int
+    """By which the board can be asked about it."""
+    last_check: LastCheck
+    on_stage: OnStage
+
+
 class Performer(Protocol):
     """The part of a device that carries out some kinds of action."""
 
@@ -47,14 +61,7 @@ class Performer(Protocol):
     def refuse(self, action: Action, orientation: Orientation) -> None:
         """Raises `Refused` when `action` cannot be done; touches nothing."""
 
-    async def perform(
-        self,
-        action: Action,
-        orientation: Orientation,
-        cmd_id: int,
-        last_check: LastCheck,
-        on_stage: OnStage,
-    ) -> Done:
+    async def perform(self, order: Order) -> Done:
         """Carries it out. Raises what `Board.execute` raises, and `Refused` before anything was sent."""
 
 
@@ -103,24 +110,17 @@ class HandTouch:
         except OutcomeUnknown as error:
             raise NotSent(f"the link failed while the hand approached: {error.reason}") from error
 
-    async def perform(
-        self,
-        action: Action,
-        orientation: Orientation,
-        cmd_id: int,
-        last_check: LastCheck,
-        on_stage: OnStage,
-    ) -> Done:
-        motion = self._motion
+    async def perform(self, order: Order) -> Done:
+        motion, action = self._motion, order.action
         overtravel_mm = self._slot.require().overtravel_mm
         if isinstance(action, Swipe) and not is_hold(action):
-            x0, y0, z0 = self._contact(action.from_x, action.from_y, orientation)
-            x1, y1, z1 = self._contact(action.to_x, action.to_y, orientation)
+            x0, y0, z0 = self._contact(action.from_x, action.from_y, order.orientation)
+            x1, y1, z1 = self._contact(action.to_x, action.to_y, order.orientation)
             hover_z_mm = max(z0, z1) + motion.hover_mm
             await self._approach(x0, y0, hover_z_mm)
-            last_check()
+            order.last_check()
             return await self._hand.swipe(
-                cmd_id,
+                order.cmd_id,
                 x0,
                 y0,
                 z0 - overtravel_mm,
@@ -129,21 +129,21 @@ class HandTouch:
                 z1 - overtravel_mm,
                 hover_z_mm=hover_z_mm,
                 duration_ms=action.duration_ms,
-                on_stage=on_stage,
+                on_stage=order.on_stage,
             )
         x, y, dwell_ms = self._press(action)
-        x_mm, y_mm, z_mm = self._contact(x, y, orientation)
+        x_mm, y_mm, z_mm = self._contact(x, y, order.orientation)
         hover_z_mm = z_mm + motion.hover_mm
         await self._approach(x_mm, y_mm, hover_z_mm)
-        last_check()
+        order.last_check()
         return await self._hand.tap(
-            cmd_id,
+            order.cmd_id,
             x_mm,
             y_mm,
             hover_z_mm=hover_z_mm,
             press_z_mm=z_mm - overtravel_mm,
             dwell_ms=dwell_ms,
-            on_stage=on_stage,
+            on_stage=order.on_stage,
         )
 
     def _press(self, action: Action) -> tuple[float, float, int]:
@@ -168,39 +168,36 @@ class HidTouch:
     def refuse(self, action: Action, orientation: Orientation) -> None:
         """Every point of the grid can be reported; there is nothing to refuse."""
 
-    async def perform(
-        self,
-        action: Action,
-        orientation: Orientation,
-        cmd_id: int,
-        last_check: LastCheck,
-        on_stage: OnStage,
-    ) -> Done:
+    async def perform(self, order: Order) -> Done:
         def fraction(x: float, y: float) -> tuple[float, float]:
-            u, v = to_portrait(x, y, orientation)
+            u, v = to_portrait(x, y, order.orientation)
             return u / GRID_MAX, v / GRID_MAX
 
-        last_check()
-        match action:
+        order.last_check()
+        match order.action:
             case Tap(x=x, y=y):
                 return await self._hid.tap(
-                    cmd_id, *fraction(x, y), dwell_ms=HID_TAP_DWELL_MS, on_stage=on_stage
+                    order.cmd_id, *fraction(x, y), dwell_ms=HID_TAP_DWELL_MS, on_stage=order.on_stage
                 )
             case LongPress(x=x, y=y, duration_ms=dwell_ms):
-                return await self._hid.tap(cmd_id, *fraction(x, y), dwell_ms=dwell_ms, on_stage=on_stage)
-            case Swipe() if is_hold(action):
+                return await self._hid.tap(
+                    order.cmd_id, *fraction(x, y), dwell_ms=dwell_ms, on_stage=order.on_stage
+                )
+            case Swipe() as action if is_hold(action):
                 start = fraction(action.from_x, action.from_y)
-                return await self._hid.tap(cmd_id, *start, dwell_ms=action.duration_ms, on_stage=on_stage)
-            case Swipe():
+                return await self._hid.tap(
+                    order.cmd_id, *start, dwell_ms=action.duration_ms, on_stage=order.on_stage
+                )
+            case Swipe() as action:
                 return await self._hid.swipe(
-                    cmd_id,
+                    order.cmd_id,
                     *fraction(action.from_x, action.from_y),
                     *fraction(action.to_x, action.to_y),
                     duration_ms=action.duration_ms,
-                    on_stage=on_stage,
+                    on_stage=order.on_stage,
                 )
             case _:
-                raise TypeError(f"a digitizer does not {type(action).__name__}")
+                raise TypeError(f"a digitizer does not {type(order.action).__name__}")
 
 
 class Keyboard:
@@ -223,22 +220,18 @@ class Keyboard:
             except ArgumentRefused as error:
                 raise Refused("invalid_argument", str(error), field="action.text") from error
 
-    async def perform(
-        self,
-        action: Action,
-        orientation: Orientation,
-        cmd_id: int,
-        last_check: LastCheck,
-        on_stage: OnStage,
-    ) -> Done:
-        last_check()
-        match action:
+    async def perform(self, order: Order) -> Done:
+        match order.action:
             case PressKey(key=key):
-                return await self._hid.key(cmd_id, key, on_stage=on_stage)
+                order.last_check()
+                return await self._hid.key(order.cmd_id, key, on_stage=order.on_stage)
             case TypeText(text=text):
-                return await self._hid.text(cmd_id, text, on_stage=on_stage)
+                # Loading a long text takes seconds; the check belongs behind it.
+                return await self._hid.text(
+                    order.cmd_id, text, on_stage=order.on_stage, before_go=order.last_check
+                )
             case _:
-                raise TypeError(f"a keyboard does not {type(action).__name__}")
+                raise TypeError(f"a keyboard does not {type(order.action).__name__}")
 
 
 def is_hold(swipe: Swipe) -> bool:

@@ -117,7 +117,8 @@ async def test_a_key_on_its_way_into_the_ledger_is_never_answered_as_not_found(r
         for number in range(2):
             nursery.start_soon(rig.dispatch, f"window-{number}", PressKey(key="volume_up"))
         nursery.start_soon(lambda: last)
-        # One pass of the scheduler: all three have arrived, at most the first is with the ledger.
+        # Two passes of the scheduler: all three have arrived, at most the first is with the ledger.
+        await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
         assert (await rig.fleet.get_receipt("phone-1", "window-2", None)).found
 
@@ -166,6 +167,23 @@ async def test_text_that_cannot_be_typed_is_refused_before_the_first_key(run_rig
         outcome = await rig.dispatch("text", TypeText(text="abc☃"))
         assert outcome.error.code == "invalid_argument"
         assert "abc" not in outcome.error.message
+        assert rig.phone.typed == ""
+
+
+async def test_a_hold_taken_while_a_text_is_being_loaded_keeps_it_from_being_typed(run_rig: RunRig) -> None:
+    outcomes: dict[str, Outcome] = {}
+    async with run_rig() as rig:
+
+        async def dispatch() -> None:
+            outcomes["text"] = await rig.dispatch("text", TypeText(text="load me " * 500))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(dispatch)
+            while not (await rig.ledger.lookup("phone-1", "text", None)).found:
+                await trio.sleep(0)
+            await rig.fleet.take_hold("phone-1", "Stop.", "staff")
+        assert outcomes["text"].receipt.status == "failed"
+        assert outcomes["text"].receipt.error.code == "leased"
         assert rig.phone.typed == ""
 
 

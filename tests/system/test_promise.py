@@ -83,6 +83,18 @@ async def test_keys_and_text_arrive_as_they_were_sent(calibrated: Stage, plane: 
     assert [press.name for press in phone.keys[keys:]] == ["home"]
 
 
+async def test_typed_text_is_in_no_log_and_no_file_of_the_daemon(calibrated: Stage, plane: Plane) -> None:
+    secret = "correct horse 7 battery"
+    answer = await plane.dispatch(DEVICE, {"type": "typeText", "text": secret})
+    assert answer.committed
+    assert calibrated.rig.phone.typed.endswith(secret)
+    assert secret not in str(answer.receipt)
+    files = [path for path in calibrated.files.directory.rglob("*") if path.is_file()]
+    assert calibrated.files.log in files
+    for path in files:
+        assert secret.encode() not in path.read_bytes(), path
+
+
 async def test_a_swipe_draws_from_end_to_end_and_a_hold_stays(calibrated: Stage, plane: Plane) -> None:
     swipe = {"type": "swipe", "fromX": 300.0, "fromY": 700.0, "toX": 600.0, "toY": 500.0, "durationMs": 600}
     assert (await plane.dispatch(DEVICE, swipe)).committed
