@@ -51,10 +51,23 @@ class Attempt:
             case "pressKey":
                 return sum(key == self.step.action["key"] for key in self.keys)
             case "typeText":
-                text = self.step.action["text"]
-                return self.typed.count(text) if self.typed else 0
+                return self.typed.count(self.step.action["text"])
             case _:
                 return len(self.touches)
+
+    def besides(self) -> str | None:
+        """What the phone saw beside the action itself, in words; None when nothing."""
+        assert self.step.action is not None
+        others = []
+        if self.step.target is None and self.touches:
+            others.append(f"{len(self.touches)} touch(es)")
+        strange = [key for key in self.keys if key != self.step.action.get("key")]
+        if strange:
+            others.append(f"the key(s) {', '.join(strange)}")
+        rest = len(self.typed) - self.effects() * len(self.step.action.get("text", ""))
+        if (self.step.kind == "typeText" and rest) or (self.step.kind != "typeText" and self.typed):
+            others.append("characters that were not asked for")
+        return " and ".join(others) or None
 
 
 @dataclass
@@ -145,6 +158,8 @@ def _judge_one(attempt: Attempt, verdict: Verdict) -> None:
         case _:
             verdict.lost_receipts += 1
             verdict.problems.append(f"{name}: no receipt ({attempt.status}): {_message(attempt)}")
+    if besides := attempt.besides():
+        verdict.problems.append(f"{name}: the phone also saw {besides}")
     if effects > 1:
         verdict.double_touches += effects - 1
         verdict.problems.append(f"{name}: the phone saw it {effects} times")

@@ -111,10 +111,11 @@ class Parts:
 
     def refuse(self, action: Action, orientation: Orientation) -> None:
         """Raises `Refused` when the attached parts cannot carry out `action` now."""
-        self._refuse_unsupported(action)
         status, reason = self.status()
         if status != "online":
+            # First of all: what a board cannot do is not known before it has announced itself.
             raise Refused("device_offline", f"{self._device_id} is {status}: {reason}")
+        self._refuse_unsupported(action)
         for board in self.boards:
             if board.flags is not None and board.flags.estopped:
                 raise Refused(
