@@ -124,6 +124,7 @@ class Plane:
         """Errors that answered no request."""
         self.welcome: Message = {}
         self.epoch: int | None = None
+        self._first_epochs: dict[str, int] = {}
         self.disconnected = trio.Event()
         self._unix_ms = unix_ms
         self._stream: trio.SocketStream | None = None
@@ -222,6 +223,8 @@ class Plane:
             "lease": self.lease(fencing_token, remaining_ms),
             "action": action,
         }
+        if self.epoch is not None:
+            request["epoch"] = self._first_epochs.setdefault(request["idempotencyKey"], self.epoch)
         if observed_frame is not None:
             request["observedFrame"] = observed_frame
         if expires_in_ms is not None:

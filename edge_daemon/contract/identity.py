@@ -18,6 +18,9 @@ FrameId = Annotated[str, Meta(pattern=_PRINTABLE)]
 FencingToken = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 """Grows with each new holder. Bounded by what a JSON number carries exactly."""
 
+Epoch = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+"""Of a ledger: raised when it is made anew or restored, so that older keys are known to be older."""
+
 BackendKind = Literal["robot_hand", "esp32_hid"]
 DeviceKind = Literal["robot", "physical"]
 DeviceStatus = Literal["online", "offline", "unauthorized", "unknown"]

@@ -8,7 +8,7 @@ from edge_daemon.contract.actions import Action
 from edge_daemon.contract.base import Data
 from edge_daemon.contract.errors import ErrorInfo
 from edge_daemon.contract.frames import FrameNotes, ImageFormat
-from edge_daemon.contract.identity import Actor, DeviceId, FrameId, IdempotencyKey, Lease, OrgId
+from edge_daemon.contract.identity import Actor, DeviceId, Epoch, FrameId, IdempotencyKey, Lease, OrgId
 from edge_daemon.contract.receipts import Receipt, Stage
 
 MAX_WAIT_MS = 600_000
@@ -26,6 +26,9 @@ class Dispatch(Data, frozen=True, kw_only=True):
     observed_frame: FrameId | None = None
     expires_in_ms: Annotated[int, Meta(ge=1, le=MAX_WAIT_MS)] = 60_000
     """Not begun within this time after arrival: `expired`, not executed."""
+    epoch: Epoch | None = None
+    """The ledger's epoch when this key was sent for the first time. With it, a ledger that was made anew or restored
+    since refuses a key it does not know, instead of taking it for new."""
 
 
 class Look(Data, frozen=True, kw_only=True):

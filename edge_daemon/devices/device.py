@@ -165,8 +165,15 @@ class Device:
 
     async def _accept(self, job: Job) -> None:
         request = job.request
-        known = await self._ledger.lookup(self.device_id, request.idempotency_key, None)
+        known = await self._ledger.lookup(self.device_id, request.idempotency_key, request.epoch)
         if not known.found:
+            if request.epoch is not None and not known.known:
+                raise Refused(
+                    "outcome_unknown",
+                    f"the ledger was made anew or restored since this key was first sent (epoch {request.epoch}, "
+                    f"now {known.epoch}): whether it was executed is not known, and it is not executed now",
+                    field="epoch",
+                )
             self._refuse_early(job)
         # A known key's command stands in the ledger already; the ledger decides and ignores this one.
         command = _NO_COMMAND if known.found else self.parts.command_for(request.action, job.cmd_id)

@@ -13,6 +13,7 @@ from edge_daemon.contract import (
     DeviceDescription,
     DeviceId,
     Dispatch,
+    Epoch,
     ErrorInfo,
     IdempotencyKey,
     Look,
@@ -36,7 +37,6 @@ MAX_UNIX_MS = 7_258_118_400_000
 
 RequestId = Annotated[int, Meta(ge=0, le=2**32 - 1)] | Annotated[str, Meta(pattern=r"^[\x20-\x7e]{1,64}\Z")]
 PeerId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")]
-Epoch = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 Nonce = Annotated[bytes, Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 Proof = Annotated[bytes, Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
 MonotonicNs = Annotated[int, Meta(ge=0, le=2**63 - 1)]

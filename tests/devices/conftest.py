@@ -58,6 +58,7 @@ class Rig:
     ledger: Ledger
     phone: Phone
     rig: SimulatedRig
+    ledger_path: Path
 
     async def dispatch(
         self,
@@ -66,6 +67,7 @@ class Rig:
         *,
         token: int = 1,
         expires_in_ms: int = 60_000,
+        epoch: int | None = None,
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> Outcome:
         request = Dispatch(
@@ -76,6 +78,7 @@ class Rig:
             lease=Lease(lease_id="lease", fencing_token=token, remaining_ms=600_000),
             action=action,
             expires_in_ms=expires_in_ms,
+            epoch=epoch,
         )
         return await self.fleet.dispatch(request, on_progress)
 
@@ -109,7 +112,7 @@ async def run_rig() -> AsyncIterator[RunRig]:
                             await acting.start(fleet.run)
                             while fleet.devices()[0].status != "online":
                                 await changes.receive()
-                        yield Rig(fleet, ledger, twin.phone, twin)
+                        yield Rig(fleet, ledger, twin.phone, twin, config.ledger_path)
                         acting.cancel_scope.cancel()
                         parts.cancel_scope.cancel()
 

@@ -252,6 +252,23 @@ async def test_when_the_board_restarted_too_only_the_one_that_may_have_run_is_un
         assert not behind.requires_manual_review
 
 
+async def test_a_ledger_made_anew_does_not_take_an_older_key_for_a_new_one(run_rig: RunRig) -> None:
+    async with run_rig() as rig:
+        epoch = rig.ledger.epoch
+        assert (await rig.dispatch("before", TAP, epoch=epoch)).receipt.status == "committed"
+    for lost in rig.ledger_path.parent.glob(rig.ledger_path.name + "*"):
+        if "witness" not in lost.name:
+            lost.unlink()
+    async with run_rig() as rig:
+        assert rig.ledger.epoch > epoch
+        again = await rig.dispatch("before", TAP, epoch=epoch)
+        assert again.receipt is None
+        assert again.error.code == "outcome_unknown"
+        assert len(rig.phone.touches) == 1
+        fresh = await rig.dispatch("after", TAP, epoch=rig.ledger.epoch)
+        assert fresh.receipt.status == "committed"
+
+
 async def test_staff_holds_and_parked_screens_survive_a_restart(run_rig: RunRig) -> None:
     async with run_rig() as rig:
         await rig.fleet.take_hold("phone-1", "Cleaning.", "staff-1")
