@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from calibration.pictures import grid_overlay
+from calibration.pictures import ERROR_MAGNIFIED, grid_overlay
 from calibration.result import DeviceCalibration
 from edge_daemon.bench.plane import Plane
 from edge_daemon.bench.rigfile import DEVICE
@@ -20,6 +20,9 @@ Image = npt.NDArray[np.uint8]
 TARGET_BGR = (255, 160, 0)
 TOUCH_BGR = (40, 40, 230)
 INK_BGR = (30, 30, 30)
+_CAMERA_CAPTION = (
+    f"the grid through the calibration; rings: held-out touches, errors {ERROR_MAGNIFIED:.0f} times as long"
+)
 SCALE = 2
 """The rectified picture is drawn twice its size: a landing error of 0.1 mm is then more than a pixel."""
 
@@ -29,14 +32,14 @@ async def write_pictures(
 ) -> list[Path]:
     """`screen.png`: the rectified screen with targets and true touches; `camera.png`: the raw view with the grid."""
     await trio.Path(folder).mkdir(parents=True, exist_ok=True)
-    picture = await plane.look(DEVICE, leased=False, format="png")
+    picture = await plane.look(DEVICE, format="png")
     async with staff_of(stage) as staff:
         await staff.take_hold(DEVICE, "Taking pictures.")
         raw = await staff.look(DEVICE)
     screen, camera = folder / "screen.png", folder / "camera.png"
     await trio.to_thread.run_sync(_write, screen, touches_overlay(_decode(picture["image"]), attempts))
     overlay = grid_overlay(_decode(raw.jpeg), calibration.camera, calibration.screen, calibration.acceptance)
-    await trio.to_thread.run_sync(_write, camera, np.asarray(overlay, dtype=np.uint8))
+    await trio.to_thread.run_sync(_write, camera, _with_caption(overlay, _CAMERA_CAPTION))
     return [screen, camera]
 
 
@@ -78,6 +81,12 @@ def _label(drawn: Image, text: str, at: tuple[int, int]) -> None:
     cv2.putText(drawn, text, (left + 4, bottom - 4), cv2.FONT_HERSHEY_SIMPLEX, 0.55, INK_BGR, 1, cv2.LINE_AA)
 
 
+def _with_caption(drawn: Image, text: str) -> Image:
+    strip = np.full((44, drawn.shape[1], 3), 255, dtype=np.uint8)
+    _say(strip, text, 16, 28)
+    return np.vstack([drawn, strip])
+
+
 def _with_legend(drawn: Image) -> Image:
     strip = np.full((56, drawn.shape[1], 3), 255, dtype=np.uint8)
     cv2.circle(strip, (24, 28), 11, TARGET_BGR, 2, cv2.LINE_AA)
@@ -87,8 +96,8 @@ def _with_legend(drawn: Image) -> Image:
     return np.vstack([drawn, strip])
 
 
-def _say(strip: Image, text: str, x: int) -> None:
-    cv2.putText(strip, text, (x, 35), cv2.FONT_HERSHEY_SIMPLEX, 0.65, INK_BGR, 1, cv2.LINE_AA)
+def _say(strip: Image, text: str, x: int, baseline: int = 35) -> None:
+    cv2.putText(strip, text, (x, baseline), cv2.FONT_HERSHEY_SIMPLEX, 0.65, INK_BGR, 1, cv2.LINE_AA)
 
 
 def _decode(encoded: bytes) -> Image:
