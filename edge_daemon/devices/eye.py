@@ -25,6 +25,8 @@ FRAME_TIMEOUT_S = 3.0
 """The daemon never waits longer for a dead camera."""
 LONG_SIDE_PX = 1000
 """Of the rectified picture: about what a 1280-pixel camera resolves along the long side of a phone."""
+REACTION_NS = 200 * NS_PER_MS
+"""A phone begins to show its answer 30 to 150 ms after a key or a touch; until then its old page looks still."""
 STATUS_BAR_GRID = 35.0
 """Height of the strip at the top whose clock and icons change without the page changing."""
 
@@ -204,8 +206,9 @@ class Eye:
             return frame, SettleVerdict(state="unreliable", reason="nobody waited for the screen to be still")
         # A still stretch that begins no earlier than this ends after the request arrived.
         stretch_ns = arrived_ns - round(MIN_STILL_MS * NS_PER_MS)
+        answered_ns = self._last_act_ns + REACTION_NS
         verdict = await self._camera.settled(
-            max(self._history().last_move_end_ns, stretch_ns),
+            max(self._history().last_move_end_ns, answered_ns, stretch_ns),
             wait_s,
             mask=sight.screen,
             ignore=[sight.status_bar],
