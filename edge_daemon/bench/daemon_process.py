@@ -67,6 +67,8 @@ class DaemonProcess:
             stdout=log,
             stderr=log,
             env={**os.environ, "NOTIFY_SOCKET": str(notify_path)},
+            # Ctrl-C at the terminal is for the bench, which then stops the daemon as systemd would.
+            start_new_session=True,
         )
 
     async def kill(self) -> None:

@@ -11,6 +11,7 @@ from calibration.errors import CalibrationError
 from edge_daemon.bench.daemon_process import DaemonFailed
 from edge_daemon.bench.plane import PlaneDisconnected, PlaneError
 from edge_daemon.bench.stage import StageFailed
+from edge_daemon.bench.twin.boards import BoardCrashed
 from edge_daemon.bench.twin.rig import RigError
 from edge_daemon.contract import Refused
 from edge_daemon.leaves import leaves
@@ -22,7 +23,11 @@ def bench_errors(as_json: bool, suite: str) -> Iterator[None]:
     """What a rig that does not come up raises, as words for whoever ran the suite."""
     try:
         yield
+    except* KeyboardInterrupt:
+        click.echo(f"edge-daemon bench {suite}: interrupted", err=True)
+        sys.exit(130)
     except* (
+        BoardCrashed,
         CalibrationError,
         DaemonFailed,
         EdgeGone,

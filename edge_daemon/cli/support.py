@@ -18,6 +18,9 @@ def staff_errors() -> Iterator[None]:
     """Turns what a staff command may meet into one line on standard error and exit status 2."""
     try:
         yield
+    except* KeyboardInterrupt:
+        click.echo("edge-daemon: interrupted; what was held has been given back", err=True)
+        sys.exit(130)
     except* (ConfigError, Refused, EdgeGone, CalibrationError) as group:
         for error in leaves(group):
             click.echo(f"edge-daemon: {error}", err=True)

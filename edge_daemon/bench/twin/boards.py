@@ -78,6 +78,8 @@ class BoardProcess:
                 stderr=log,
                 pass_fds=(end.fileno(),),
                 cwd=SOURCE_ROOT,
+                # Ctrl-C at the terminal is for the bench, which then ends its boards; not for the boards.
+                start_new_session=True,
             )
         self._process = process
         nursery.start_soon(self._watch, process)
