@@ -11,6 +11,7 @@ _COMMANDS: dict[str, str] = {
     "bench": "edge_daemon.cli.bench",
     "calibrate": "edge_daemon.cli.calibrate",
     "devices": "edge_daemon.cli.devices",
+    "estop": "edge_daemon.cli.estop",
     "config": "edge_daemon.cli.config",
 }
 

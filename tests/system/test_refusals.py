@@ -1,11 +1,13 @@
 """Bad input and bad moments, over the real link: a typed error, the phone untouched, the daemon up."""
 
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from edge_daemon.bench.plane import Answer, Plane, PlaneError, open_plane
 from edge_daemon.bench.rigfile import DEVICE
@@ -109,6 +111,17 @@ async def test_staff_hold_the_device_and_the_plane_is_told_why(calibrated: Stage
         assert error["retryable"]
         assert error["hint"] == "Being cleaned; ten minutes."
         await staff.release_hold(DEVICE)
+
+
+async def test_an_emergency_stop_refuses_acts_until_it_is_cleared(calibrated: Stage, plane: Plane) -> None:
+    command = [sys.executable, "-m", "edge_daemon", "estop", DEVICE, "--config", str(calibrated.files.config)]
+    await trio.run_process(command, capture_stdout=True)
+    try:
+        assert (await refused(plane, TAP))["code"] == "estopped"
+        assert (await refused(plane, {"type": "pressKey", "key": "home"}))["code"] == "estopped"
+    finally:
+        await trio.run_process([*command, "--clear"], capture_stdout=True)
+    assert (await plane.look(DEVICE))["frameId"]
 
 
 async def test_a_parked_screen_refuses_acts_and_looks_until_a_person_resumes(plane: Plane) -> None:
