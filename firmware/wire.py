@@ -68,6 +68,7 @@ FAULT_UNSUPPORTED = 9
 FAULT_USB_NOT_READY = 10
 FAULT_CHARSET = 11
 FAULT_TEXT_INCOMPLETE = 12
+FAULT_DRIVE = 13  # a drive does not answer, or reports an error of its own
 FAULT_FLAG_EFFECT = 0x01  # a contact or a key report may have reached the phone
 FAULT_FLAG_REFUSED = 0x02  # never started
 
@@ -100,9 +101,11 @@ CAP_HAND_TAP = 1
 CAP_HAND_SWIPE = 2
 CAP_HAND_HOLD = 4
 CAP_HAND_MOVE = 8
+CAP_HAND_PROBE = 16
 CAP_HID_KEY = 1
 CAP_HID_TEXT = 2
 CAP_HID_TOUCH = 4
+CAP_HID_POINTER = 8  # taps by a relative pointer, which needs a scale
 
 PROFILE_ANDROID = 1
 PROFILE_IOS = 2
@@ -120,17 +123,20 @@ OP_PARK = 0x11
 OP_TAP = 0x12
 OP_SWIPE = 0x13
 OP_MOVE = 0x14
+OP_PROBE = 0x15
 OP_KEY = 0x20
 OP_TEXT_GO = 0x21
 OP_HID_TAP = 0x22
 OP_HID_SWIPE = 0x23
+OP_POINTER_TAP = 0x24
 # Operations from here on only carry data: acknowledged, no event, no result, no effect on the phone.
 OP_DATA_FIRST = 0x80
 OP_TEXT_LOAD = 0xA0
 
 # -- timing, shared so that both ends agree ---------------------------------------------------------------
 RETRANSMIT_MS = (50, 100, 200, 400, 800)
-HEARTBEAT_MS = 200
+# Five in a row may be lost before the deadman acts: once in millions where every twentieth frame is lost.
+HEARTBEAT_MS = 100
 HELLO_MS = 1000
 EVENT_RESEND_MS = 100
 DEADMAN_MS = 600
@@ -142,6 +148,9 @@ SESSIONS_REMEMBERED = 4
 HELLO_FORMAT = "<8sBBBBIBB"
 HELLO_SIZE = 18
 HAND_TAIL_FORMAT = "<iiiiiiHHI"  # x_min x_max y_min y_max z_min z_max (um), v_max mm/s, a_max mm/s2, reserved
+PROBE_DATA_FORMAT = (
+    "<Bi"  # 1 if contact was sensed, else 0; z in um: where, or the lowest place that was tried
+)
 HID_TAIL_FORMAT = "<BBHHH"  # profile, layout, keys mask, text_max bytes, reserved
 
 BODY_FORMATS = {
@@ -170,10 +179,12 @@ ARGS_FORMATS = {
     OP_TAP: ("<iiiiH", False),  # x y hover_z press_z, um; dwell_ms
     OP_SWIPE: ("<iiiiiiiH", False),  # x0 y0 press0_z x1 y1 press1_z hover_z, um; duration_ms
     OP_MOVE: ("<iii", False),  # x y z, um
+    OP_PROBE: ("<iiiiH", False),  # x y hover_z lowest_z, step, um; DONE carries PROBE_DATA_FORMAT
     OP_KEY: ("<B", False),  # index into KEY_NAMES
     OP_TEXT_GO: ("<HI", False),  # length in bytes and crc32 of the UTF-8
     OP_HID_TAP: ("<HHH", False),  # x y in 0..32767, dwell_ms
     OP_HID_SWIPE: ("<HHHHH", False),  # x0 y0 x1 y1 in 0..32767, duration_ms
+    OP_POINTER_TAP: ("<HHHHHBH", False),  # x y in 0..32767; span_x span_y home, step in counts; dwell_ms
     OP_TEXT_LOAD: ("<H", True),  # byte offset | bytes
 }
 
@@ -312,6 +323,17 @@ def pack_hand_tail(
 def unpack_hand_tail(tail: bytes) -> "tuple[int, ...]":
     """(x_min, x_max, y_min, y_max, z_min, z_max um, v_max mm/s, a_max mm/s2). Raises BodyError."""
     return _unpack("hand tail of frame", HELLO, (HAND_TAIL_FORMAT, False), tail)[:8]
+
+
+def pack_probe_data(touched: bool, z_um: int) -> bytes:
+    """DONE's data of a PROBE: whether contact was sensed, and at which z in um (or how deep it was tried)."""
+    return struct.pack(PROBE_DATA_FORMAT, 1 if touched else 0, z_um)
+
+
+def unpack_probe_data(data: bytes) -> "tuple[bool, int]":
+    """(contact sensed, z um) of a PROBE. Raises BodyError."""
+    touched, z_um = _unpack("probe data of op", OP_PROBE, (PROBE_DATA_FORMAT, False), data)
+    return touched == 1, z_um
 
 
 def pack_hid_tail(profile: int, layout: int, keys: int, text_max: int) -> bytes:

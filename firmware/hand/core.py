@@ -6,7 +6,13 @@ clamped. Between two places the stylus travels at hover height or above; down an
 """
 
 from firmware import wire
+from firmware.hand import phase as phases
+from firmware.hand import probe
+from firmware.hand.drives import Drives as Drives
+from firmware.hand.kinematics import Cartesian, Kinematics
+from firmware.hand.limits import HandLimits as HandLimits
 from firmware.hand.motion import Move, acceleration_from_mm_s2, distance_um, shortest_us, speed_from_mm_s
+from firmware.hand.phase import Phase
 from firmware.link import Core
 
 # 4 ms is a fifth of a hobby servo's 50 Hz frame and well within what a poll loop keeps up with.
@@ -18,129 +24,44 @@ HOMING_LIFT_SHARE = 0.1
 HOMING_TRAVEL_SHARE = 0.5
 # Drives that have just been powered swing to their setpoint by themselves; wait for that before travelling.
 HOMING_SETTLE_US = 300000
+SWIPE_MS_MAX = 10000
 
-_OPERATIONS = (wire.OP_HOME, wire.OP_PARK, wire.OP_TAP, wire.OP_SWIPE, wire.OP_MOVE)
-
-_KEEP = None  # a phase's coordinate: stay where that axis is
-_NOTHING = 0
-_CONTACT = 1
-_DONE = 2
-_HOMED = 3
-
-
-class Drives:
-    """What a port gives the hand. Coordinates are the hand's own µm, z up."""
-
-    def write(self, x_um: int, y_um: int, z_um: int) -> None:
-        """Make the drives go to this setpoint now; called every SETPOINT_US or so while the hand moves.
-
-        The first call after a start, with z lifted or about to be lifted, powers the drives.
-        """
-        raise NotImplementedError
-
-    def read(self) -> "tuple[int, int, int] | None":
-        """A displacement in µm that somebody pushed the hand by since the last call, or None."""
-        return None
-
-    def retained(self) -> "tuple[int, int, int] | None":
-        """The setpoint that the drives still hold from before this start, or None after a power-on."""
-        return None
-
-
-class HandLimits:
-    """The envelope in µm, top speed in mm/s, acceleration in mm/s². Home is (x_min, y_min, z_max)."""
-
-    def __init__(
-        self,
-        x_min: int,
-        x_max: int,
-        y_min: int,
-        y_max: int,
-        z_min: int,
-        z_max: int,
-        v_max_mm_s: int,
-        a_max_mm_s2: int,
-    ) -> None:
-        self.x_min = x_min
-        self.x_max = x_max
-        self.y_min = y_min
-        self.y_max = y_max
-        self.z_min = z_min
-        self.z_max = z_max
-        self.v_max_mm_s = v_max_mm_s
-        self.a_max_mm_s2 = a_max_mm_s2
-        if x_min >= x_max or y_min >= y_max or z_min >= z_max or v_max_mm_s <= 0 or a_max_mm_s2 <= 0:
-            raise ValueError("hand limits %r: minima must be below maxima, speeds above 0" % (self.fields(),))
-
-    def fields(self) -> "tuple[int, int, int, int, int, int, int, int]":
-        """In the order of HELLO's hand tail."""
-        return (
-            self.x_min,
-            self.x_max,
-            self.y_min,
-            self.y_max,
-            self.z_min,
-            self.z_max,
-            self.v_max_mm_s,
-            self.a_max_mm_s2,
-        )
-
-    def fault(self, x_um: int, y_um: int, z_um: int) -> int:
-        """0 for a place the hand may go to, else FAULT_ENVELOPE, or FAULT_DEPTH below z_min."""
-        if not self.x_min <= x_um <= self.x_max or not self.y_min <= y_um <= self.y_max or z_um > self.z_max:
-            return wire.FAULT_ENVELOPE
-        if z_um < self.z_min:
-            return wire.FAULT_DEPTH
-        return 0
-
-
-class _Phase:
-    """One step of a command: a move to (x, y, z), or a wait where wait_us is given; then an event."""
-
-    def __init__(
-        self,
-        x: "int | None" = _KEEP,
-        y: "int | None" = _KEEP,
-        z: "int | None" = _KEEP,
-        event: int = _NOTHING,
-        share: float = 1.0,
-        exact_us: int = 0,
-        wait_us: int = -1,
-        z_at_least: bool = False,
-        touches: bool = False,
-    ) -> None:
-        self.x = x
-        self.y = y
-        self.z = z
-        self.event = event
-        self.share = share
-        self.exact_us = exact_us
-        self.wait_us = wait_us
-        self.z_at_least = z_at_least
-        self.touches = touches
+_OPERATIONS = (wire.OP_HOME, wire.OP_PARK, wire.OP_TAP, wire.OP_SWIPE, wire.OP_MOVE, wire.OP_PROBE)
 
 
 class HandCore(Core):
-    """A hand with three axes: TAP (long presses too), SWIPE, MOVE, PARK and HOME."""
+    """A hand with three axes: TAP (long presses too), SWIPE, MOVE, PARK, HOME, and PROBE if its drives sense.
 
-    def __init__(self, drives: Drives, limits: HandLimits) -> None:
+    The arm has to reach the whole envelope (kinematics.require_reach): straight lines in it are then possible.
+    """
+
+    def __init__(
+        self,
+        drives: Drives,
+        limits: HandLimits,
+        arm: "Kinematics | None" = None,
+        finder: "probe.Probe | None" = None,
+    ) -> None:
         self._drives = drives
         self._limits = limits
+        self._arm = arm or Cartesian()
+        self._probe = finder or probe.Probe()
         self._v_max = speed_from_mm_s(limits.v_max_mm_s)
         self._a_max = acceleration_from_mm_s2(limits.a_max_mm_s2)
         self._move = Move()
         self._goal = [0, 0, 0]
-        held = drives.retained()
-        # After a power-on the drives hold nothing: the hand is taken to rest lifted in the home corner.
-        self._at = list(held) if held is not None else [limits.x_min, limits.y_min, limits.z_max]
+        # Until it is known better: after a power-on the hand is taken to rest lifted in the home corner.
+        self._at = [limits.x_min, limits.y_min, limits.z_max]
+        self._is_powered = False
         self._hover = limits.z_max
-        self._queue: list[_Phase] = []
-        self._phase: _Phase | None = None
+        self._queue: list[Phase] = []
+        self._phase: Phase | None = None
         self._t_us = 0
         self._polled_us = 0
         self._written_us = 0
         self._homed = False
         self._running = False
+        self._is_probing = False
         self._estopped = False
         # The glass lies above a press setpoint by the overtravel: from the start of a press downwards the
         # stylus may have touched, whether or not the setpoint was reached.
@@ -149,7 +70,8 @@ class HandCore(Core):
     # -- what the link asks ------------------------------------------------------------------------
 
     def caps(self) -> int:
-        return wire.CAP_HAND_TAP | wire.CAP_HAND_SWIPE | wire.CAP_HAND_HOLD | wire.CAP_HAND_MOVE
+        caps = wire.CAP_HAND_TAP | wire.CAP_HAND_SWIPE | wire.CAP_HAND_HOLD | wire.CAP_HAND_MOVE
+        return caps | wire.CAP_HAND_PROBE if self._drives.senses() else caps
 
     def hello_tail(self) -> bytes:
         return wire.pack_hand_tail(*self._limits.fields())
@@ -170,8 +92,10 @@ class HandCore(Core):
             return wire.FAULT_ESTOPPED
         if self._running:
             return wire.FAULT_BUSY
-        if op not in _OPERATIONS:
+        if op not in _OPERATIONS or (op == wire.OP_PROBE and not self._drives.senses()):
             return wire.FAULT_UNSUPPORTED
+        if not self._drives.ready():
+            return wire.FAULT_DRIVE
         if not self._homed and op != wire.OP_HOME:
             return wire.FAULT_NOT_HOMED
         try:
@@ -181,6 +105,7 @@ class HandCore(Core):
         if fault:
             return fault
         self._running = True
+        self._is_probing = op == wire.OP_PROBE
         self._may_have_touched = False
         self._polled_us = now_us
         self._advance(now_us)
@@ -196,76 +121,122 @@ class HandCore(Core):
             return self._plan_tap(*fields)
         if op == wire.OP_SWIPE:
             return self._plan_swipe(*fields)
+        if op == wire.OP_PROBE:
+            return self._plan_probe(*fields)
         return self._plan_move(*fields)
+
+    def _fault(self, x: int, y: int, z: int) -> int:
+        """0 for a place that the envelope and the arm allow, else the FAULT code."""
+        fault = self._limits.fault(x, y, z)
+        if not fault and not self._arm.reaches(float(x), float(y), float(z)):
+            return wire.FAULT_ENVELOPE
+        return fault
 
     def _plan_home(self) -> int:
         z_max = self._limits.z_max
+        if not self._is_powered:
+            # Limp drives may have been moved until this moment.
+            held = self._drives.retained()
+            if held is not None:
+                self._at[0], self._at[1], self._at[2] = held
+        x, y, z = self._at
+        home = [self._limits.x_min, self._limits.y_min, z_max]
+        for line in (([x, y, z], [x, y, z_max]), ([x, y, z_max], home)):
+            if self._arm.speed_on_line(line[0], line[1], self._v_max) <= 0.0:
+                # Somebody has to bring the hand into its envelope first.
+                return wire.FAULT_ENVELOPE
         self._homed = False
-        self._queue.append(_Phase(z=z_max, share=HOMING_LIFT_SHARE))
-        self._queue.append(_Phase(wait_us=HOMING_SETTLE_US))
+        self._queue.append(Phase(z=z_max, share=HOMING_LIFT_SHARE))
+        self._queue.append(Phase(wait_us=HOMING_SETTLE_US))
         self._queue.append(
-            _Phase(self._limits.x_min, self._limits.y_min, z_max, share=HOMING_TRAVEL_SHARE, event=_HOMED)
+            Phase(
+                self._limits.x_min, self._limits.y_min, z_max, share=HOMING_TRAVEL_SHARE, event=phases.HOMED
+            )
         )
         return 0
 
     def _plan_move(self, x: int, y: int, z: int) -> int:
-        fault = self._limits.fault(x, y, z)
+        fault = self._fault(x, y, z)
         if fault:
             return fault
         goes_sideways = x != self._at[0] or y != self._at[1]
         if goes_sideways or self._queue or self._phase is not None:
             travel_z = max(z, self._hover)
-            self._queue.append(_Phase(z=travel_z, z_at_least=True))
-            self._queue.append(_Phase(x, y, travel_z))
-        self._queue.append(_Phase(x, y, z, event=_DONE, touches=z < self._hover))
+            self._queue.append(Phase(z=travel_z, z_at_least=True))
+            self._queue.append(Phase(x, y, travel_z))
+        self._queue.append(Phase(x, y, z, event=phases.DONE, touches=z < self._hover))
         return 0
 
     def _plan_tap(self, x: int, y: int, hover_z: int, press_z: int, dwell_ms: int) -> int:
-        fault = self._limits.fault(x, y, hover_z) or self._limits.fault(x, y, press_z)
+        fault = self._fault(x, y, hover_z) or self._fault(x, y, press_z)
         if fault:
             return fault
         if hover_z <= press_z:
             return wire.FAULT_BAD_ARGS
         self._queue_press(x, y, hover_z, press_z)
-        self._queue.append(_Phase(wait_us=dwell_ms * 1000))
-        self._queue.append(_Phase(z=hover_z, event=_DONE))
+        self._queue.append(Phase(wait_us=dwell_ms * 1000))
+        self._queue.append(Phase(z=hover_z, event=phases.DONE))
         return 0
 
     def _plan_swipe(
         self, x0: int, y0: int, press0_z: int, x1: int, y1: int, press1_z: int, hover_z: int, duration_ms: int
     ) -> int:
-        limits = self._limits
         fault = (
-            limits.fault(x0, y0, hover_z)
-            or limits.fault(x1, y1, hover_z)
-            or limits.fault(x0, y0, press0_z)
-            or limits.fault(x1, y1, press1_z)
+            self._fault(x0, y0, hover_z)
+            or self._fault(x1, y1, hover_z)
+            or self._fault(x0, y0, press0_z)
+            or self._fault(x1, y1, press1_z)
         )
         if fault:
             return fault
-        length = distance_um([x0, y0, press0_z], [x1, y1, press1_z])
-        if hover_z <= max(press0_z, press1_z) or (x0, y0) == (x1, y1):
+        if hover_z <= max(press0_z, press1_z) or (x0, y0) == (x1, y1) or duration_ms > SWIPE_MS_MAX:
             return wire.FAULT_BAD_ARGS
-        if duration_ms * 1000 < shortest_us(length, self._v_max, self._a_max):
+        start, end = [x0, y0, press0_z], [x1, y1, press1_z]
+        v_max = self._arm.speed_on_line(start, end, self._v_max)
+        if v_max <= 0.0:
+            return wire.FAULT_ENVELOPE
+        if duration_ms * 1000 < shortest_us(distance_um(start, end), v_max, self._a_max):
             return wire.FAULT_BAD_ARGS
         self._queue_press(x0, y0, hover_z, press0_z)
-        self._queue.append(_Phase(x1, y1, press1_z, exact_us=duration_ms * 1000))
-        self._queue.append(_Phase(z=hover_z, event=_DONE))
+        self._queue.append(Phase(x1, y1, press1_z, exact_us=duration_ms * 1000))
+        self._queue.append(Phase(z=hover_z, event=phases.DONE))
         return 0
 
+    def _plan_probe(self, x: int, y: int, hover_z: int, lowest_z: int, step_um: int) -> int:
+        fault = self._fault(x, y, hover_z) or self._fault(x, y, lowest_z)
+        if fault:
+            return fault
+        if hover_z <= lowest_z or step_um == 0:
+            return wire.FAULT_BAD_ARGS
+        self._queue_hover(x, y, hover_z)
+        self._probe.begin(hover_z, lowest_z, step_um)
+        self._queue_sensing()
+        return 0
+
+    def _queue_sensing(self) -> None:
+        self._queue.append(Phase(wait_us=probe.SETTLE_US, event=phases.SENSE))
+        self._queue.append(Phase(wait_us=probe.READING_LATE_US, event=phases.SENSED))
+
     def _queue_press(self, x: int, y: int, hover_z: int, press_z: int) -> None:
+        self._queue_hover(x, y, hover_z)
+        self._queue.append(Phase(z=press_z, event=phases.CONTACT, touches=True))
+
+    def _queue_hover(self, x: int, y: int, hover_z: int) -> None:
         # From higher up the way to the hover point is one slanting line, which never dips below hover.
         self._hover = hover_z
-        self._queue.append(_Phase(z=hover_z, z_at_least=True))
-        self._queue.append(_Phase(x, y, hover_z))
-        self._queue.append(_Phase(z=press_z, event=_CONTACT, touches=True))
+        self._queue.append(Phase(z=hover_z, z_at_least=True))
+        self._queue.append(Phase(x, y, hover_z))
 
     # -- the clockwork ---------------------------------------------------------------------------------
 
     def poll(self, now_us: int) -> None:
         """Write the next setpoint if it is due and report what has been reached. Bounded work per call."""
-        if self._drives.read() is not None:
+        drives = self._drives
+        drives.poll(now_us)
+        if drives.read() is not None:
             self.link.moved(wire.MOVED_PUSHED, now_us)
+        if self._running and not drives.ready():
+            self._retreat(wire.FAULT_DRIVE, now_us)
         if self._phase is None and not self._queue:
             self._polled_us = now_us
             return
@@ -277,6 +248,8 @@ class HandCore(Core):
         if phase is None:
             return 0 if self._queue else -1
         due = self._duration_us(phase) - self._t_us
+        if phase.event == phases.SENSED:
+            due = min(due, SETPOINT_US)
         if phase.wait_us < 0:
             due = min(due, self._written_us + SETPOINT_US - self._polled_us)
         return max(0, self._polled_us + due - now_us)
@@ -287,6 +260,8 @@ class HandCore(Core):
         phase = self._phase
         if phase is not None:
             self._t_us += step if phase.wait_us >= 0 else min(step, STALL_US)
+            if phase.event == phases.SENSED and self._take_reading(now_us):
+                return
             if self._t_us < self._duration_us(phase):
                 if phase.wait_us < 0 and now_us - self._written_us >= SETPOINT_US:
                     self._write(now_us)
@@ -298,7 +273,25 @@ class HandCore(Core):
             if self._duration_us(phase) <= 0:
                 self._finish(phase, now_us)
 
-    def _begin(self, phase: _Phase) -> _Phase:
+    def _take_reading(self, now_us: int) -> bool:
+        """What the drive feels while probing: whether that answer was there and has been dealt with."""
+        reading = self._drives.sensed()
+        if reading is None:
+            return False
+        self._phase = None
+        search = self._probe
+        z = self._at[2]
+        if search.take(z, reading[0], reading[1]):
+            self._queue.append(Phase(z=search.next_z(z), share=probe.SPEED_SHARE, touches=True))
+        if search.finished:
+            if search.touched:
+                self.link.contact(now_us)
+            self._queue.append(Phase(z=self._hover, event=phases.DONE))
+        else:
+            self._queue_sensing()
+        return True
+
+    def _begin(self, phase: Phase) -> Phase:
         self._phase = phase
         self._t_us = 0
         if phase.touches:
@@ -315,30 +308,37 @@ class HandCore(Core):
         if phase.exact_us:
             self._move.plan_timed(at, goal, phase.exact_us, self._a_max)
         else:
-            self._move.plan(at, goal, self._v_max * phase.share, self._a_max)
+            v_max = self._arm.speed_on_line(at, goal, self._v_max * phase.share)
+            self._move.plan(at, goal, v_max, self._a_max)
         return phase
 
-    def _duration_us(self, phase: _Phase) -> int:
+    def _duration_us(self, phase: Phase) -> int:
         # Rounded up, so that the last setpoint of a move is the one at its very end.
         return phase.wait_us if phase.wait_us >= 0 else -int(-self._move.duration_us // 1)
 
-    def _finish(self, phase: _Phase, now_us: int) -> None:
+    def _finish(self, phase: Phase, now_us: int) -> None:
         if phase.wait_us < 0:
             self._t_us = self._duration_us(phase)
             self._write(now_us)
         self._phase = None
-        if phase.event == _CONTACT:
+        if phase.event == phases.CONTACT:
             self.link.contact(now_us)
-        elif phase.event == _HOMED:
+        elif phase.event == phases.HOMED:
             self._homed = True
             self.link.moved(wire.MOVED_HOMED, now_us)
             self._done(now_us)
-        elif phase.event == _DONE:
+        elif phase.event == phases.DONE:
             self._done(now_us)
+        elif phase.event == phases.SENSE:
+            self._drives.sense()
+        elif phase.event == phases.SENSED:
+            self._retreat(wire.FAULT_DRIVE, now_us)
 
     def _done(self, now_us: int) -> None:
         self._running = False
-        self.link.done(now_us)
+        data = self._probe.data() if self._is_probing else b""
+        self._is_probing = False
+        self.link.done(now_us, data)
 
     def _write(self, now_us: int) -> None:
         at = self._at
@@ -346,6 +346,7 @@ class HandCore(Core):
         self._move.position(float(self._t_us), at)
         # While homing even a setpoint that asks for no move is written: it is what powers the drives.
         if not self._homed or at[0] != x or at[1] != y or at[2] != z:
+            self._is_powered = True
             self._drives.write(at[0], at[1], at[2])
         self._written_us = now_us
 
@@ -376,10 +377,10 @@ class HandCore(Core):
             if phase.wait_us >= 0:
                 self._phase = None
             else:
-                phase.event = _NOTHING
+                phase.event = phases.NOTHING
                 self._move.stop_early(float(self._t_us))
         # Before homing nobody knows where the hand is: an idle one stays, one that is homing goes on lifting.
         if self._homed or was_homing:
             share = 1.0 if self._homed else HOMING_LIFT_SHARE
-            self._queue.append(_Phase(z=self._limits.z_max, share=share))
+            self._queue.append(Phase(z=self._limits.z_max, share=share))
         return self._phase is not None or self._at[2] < self._limits.z_max

@@ -4,7 +4,7 @@ The phone turns keys into characters, so its physical-keyboard layout must be se
 announces. The tables follow Android's own (AOSP, packages/InputDevices/res/raw/keyboard_layout_*.kcm):
 Android's French has no dead tilde, its German circumflex is not dead, its UK grave is. A character that
 Android makes differently from what a desktop would is left out rather than typed wrong: a dead grave and a
-space give U+02CB there, not the grave accent of ASCII.
+space give U+02CB there, so that one is in the charset and the grave accent of ASCII is not.
 
 Usages are those of the HID Usage Tables 1.4, page 0x07, named after their place on a US keyboard.
 """
@@ -31,11 +31,12 @@ _NO10 = _NO * 10
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-_GRAVE = ("aeiouAEIOU", "àèìòùÀÈÌÒÙ")
-_ACUTE = ("aeiouyAEIOUY", "áéíóúýÁÉÍÓÚÝ")
-_CIRCUMFLEX = ("aeiouAEIOU", "âêîôûÂÊÎÔÛ")
-_DIAERESIS = ("aeiouyAEIOUY", "äëïöüÿÄËÏÖÜŸ")
-_TILDE = ("anoANO", "ãñõÃÑÕ")
+# All letters that Unicode has with the accent: Android composes what Unicode composes (NFC).
+_GRAVE = ("aeiouwynAEIOUWYN", "àèìòùẁỳǹÀÈÌÒÙẀỲǸ")
+_ACUTE = ("aeiouycgklmnprswzAEIOUYCGKLMNPRSWZ", "áéíóúýćǵḱĺḿńṕŕśẃźÁÉÍÓÚÝĆǴḰĹḾŃṔŔŚẂŹ")
+_CIRCUMFLEX = ("aeiouwycghjszAEIOUWYCGHJSZ", "âêîôûŵŷĉĝĥĵŝẑÂÊÎÔÛŴŶĈĜĤĴŜẐ")
+_DIAERESIS = ("aeiouywhxtAEIOUYWHX", "äëïöüÿẅḧẍẗÄËÏÖÜŸẄḦẌ")
+_TILDE = ("anoeiuvyANOEIUVY", "ãñõẽĩũṽỹÃÑÕẼĨŨṼỸ")
 
 
 class Layout:
@@ -119,9 +120,15 @@ _UK = Layout(
     "Á\0Ç\0É\0\0\0Í\0\0\0\0\0Ó\0\0\0\0\0Ú\0Ẃ\0Ý\0" + _NO10 + "\0\0\0\0\0" + "\0`\0\0\0\0" + _NO,
     (
         (0, 0x35, _GRAVE),
+        (ALTGR, 0x34, _ACUTE),
         (ALTGR, 0x1F, _DIAERESIS),
         (ALTGR, 0x23, _CIRCUMFLEX),
         (ALTGR, 0x31, _TILDE),
+        (0, 0x35, (" ", "ˋ")),
+        (ALTGR, 0x34, (" ", "´")),
+        (ALTGR, 0x1F, (" ", "¨")),
+        (ALTGR, 0x23, (" ", "ˆ")),
+        (ALTGR, 0x31, (" ", "˜")),
     ),
 )
 
@@ -134,8 +141,8 @@ _DE = Layout(
     (
         (0, 0x2E, _ACUTE),
         (SHIFT, 0x2E, _GRAVE),
-        # Acute and space: U+00B4, which Android does give.
         (0, 0x2E, (" ", "´")),
+        (SHIFT, 0x2E, (" ", "ˋ")),
     ),
 )
 
@@ -148,6 +155,7 @@ _FR = Layout(
     (
         (0, 0x2F, _CIRCUMFLEX),
         (SHIFT, 0x2F, _DIAERESIS),
+        (0, 0x2F, (" ", "ˆ")),
         (SHIFT, 0x2F, (" ", "¨")),
     ),
 )

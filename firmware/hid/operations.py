@@ -35,7 +35,7 @@ class Operation:
 
 
 class KeyPress(Operation):
-    """A key or a consumer control, pressed and released."""
+    """A key, a consumer control or a system control bit, pressed and released."""
 
     def __init__(self, report_id: int, usage: int) -> None:
         self._report_id = report_id
@@ -48,7 +48,9 @@ class KeyPress(Operation):
         usage = 0 if self._reports_sent else self._usage
         if self._report_id == descriptor.REPORT_KEYBOARD:
             return descriptor.keyboard_report(out, 0, usage)
-        return descriptor.consumer_report(out, usage)
+        if self._report_id == descriptor.REPORT_CONSUMER:
+            return descriptor.consumer_report(out, usage)
+        return descriptor.system_report(out, usage)
 
     def sent(self, now_us: int) -> None:
         self._reports_sent += 1
@@ -158,6 +160,62 @@ class Touch(Operation):
         if (self._x0, self._y0) != (self._x1, self._y1):
             left = min(left, 4000)
         return max(0, left)
+
+
+class PointerTap(Operation):
+    """A tap with a relative pointer: into the corner, from there to the place, press, dwell, release.
+
+    The board never knows where the cursor is, so each tap begins with moves that end in the top left corner
+    wherever it was. From there it goes x_counts, y_counts, at most `step` in one report: a phone that speeds
+    the cursor up does so by the size of a report, and a scale holds for the step it was measured with.
+    """
+
+    def __init__(self, home: int, x_counts: int, y_counts: int, step: int, dwell_us: int) -> None:
+        self._home = home
+        self._x = x_counts
+        self._y = y_counts
+        self._step = step
+        self._dwell_us = dwell_us
+        self._dx = 0
+        self._dy = 0
+        self._pressed = False
+        self._pressed_us = -1
+
+    def reports(self) -> int:
+        """How many reports it takes."""
+        moves = (max(self._x, self._y) + self._step - 1) // self._step
+        return (self._home + descriptor.POINTER_MAX - 1) // descriptor.POINTER_MAX + moves + 2
+
+    def next_report(self, out: bytearray, now_us: int, leds: int) -> "memoryview | None":
+        if self._pressed:
+            if self._pressed_us < 0:
+                self._pressed_us = now_us
+            if now_us - self._pressed_us < self._dwell_us:
+                return None
+            return descriptor.pointer_report(out, False, 0, 0)
+        if self._home:
+            self._dx = self._dy = -min(self._home, descriptor.POINTER_MAX)
+        else:
+            self._dx = min(self._x, self._step)
+            self._dy = min(self._y, self._step)
+        is_there = not (self._dx or self._dy)
+        return descriptor.pointer_report(out, is_there, self._dx, self._dy)
+
+    def sent(self, now_us: int) -> None:
+        if self._pressed:
+            self.finished = True
+        elif self._home:
+            self._home += self._dx
+        elif self._dx or self._dy:
+            self._x -= self._dx
+            self._y -= self._dy
+        else:
+            self._pressed = True
+
+    def due_us(self, now_us: int) -> int:
+        if self._pressed_us < 0 or self.finished:
+            return NOT_WAITING
+        return max(0, self._pressed_us + self._dwell_us - now_us)
 
 
 class TextBuffer:

@@ -1,8 +1,9 @@
 """Which report is which key of the contract, on Android and on iOS; and what else a phone's system takes.
 
 Android takes AC Home, AC Back, Power and the volumes from the consumer page; the keyboard's own Home key is
-not HOME there. 0x1A2 opens the app switcher on recent releases only. iOS takes Menu for the home button, has
-no back and no app switch key, and no evidence says that it accepts an external touch screen.
+not HOME there. 0x1A2 opens the app switcher on recent releases only. iOS takes Menu for the home button and has
+no back and no app switch key. No evidence says that it accepts an external touch screen, so it is not offered
+one: it gets a relative pointer, which AssistiveTouch takes.
 """
 
 from firmware import wire
@@ -28,10 +29,13 @@ _IOS = {"home": (_CONSUMER, descriptor.CONSUMER_MENU)}
 
 
 class Profile:
-    """A kind of phone: its keys and whether it takes our touch screen."""
+    """A kind of phone: the report descriptor it is offered, its keys, and how its screen is touched."""
 
-    def __init__(self, own_keys: "dict[str, tuple[int, int]]", has_touch: bool) -> None:
-        self.has_touch = has_touch
+    def __init__(
+        self, report_descriptor: bytes, own_keys: "dict[str, tuple[int, int]]", touch_cap: int
+    ) -> None:
+        self.report_descriptor = report_descriptor
+        self.caps = wire.CAP_HID_KEY | wire.CAP_HID_TEXT | touch_cap
         self._keys = [own_keys.get(name) or _COMMON.get(name) for name in wire.KEY_NAMES]
 
     def key(self, index: int) -> "tuple[int, int] | None":
@@ -47,4 +51,7 @@ class Profile:
         return bits
 
 
-PROFILES = {wire.PROFILE_ANDROID: Profile(_ANDROID, True), wire.PROFILE_IOS: Profile(_IOS, False)}
+PROFILES = {
+    wire.PROFILE_ANDROID: Profile(descriptor.ANDROID_DESCRIPTOR, _ANDROID, wire.CAP_HID_TOUCH),
+    wire.PROFILE_IOS: Profile(descriptor.IOS_DESCRIPTOR, _IOS, wire.CAP_HID_POINTER),
+}

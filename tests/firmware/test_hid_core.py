@@ -23,12 +23,15 @@ class Plug(Usb):
         self.is_ready = True
         self.queued = 0
         self.led_bits = 0
+        self.is_broken = False
 
     def ready(self):
         return self.is_ready
 
     def send(self, report):
         assert self.queued == 0, "a report was sent before the one before it was taken"
+        if self.is_broken:
+            return False
         self.reports.append(bytes(report))
         self.queued = 1
         return True
@@ -50,8 +53,12 @@ class Bench:
         self.plug = Plug()
         self.core = HidCore(self.plug, profile, layout)
         self.core.link = self
-        self.now_us = 1_000
+        self.now_us = -2 * POLL_US
         self.outcome = []
+        self.run()
+        assert self.core.flags() & wire.FLAG_USB_READY
+        self.plug.reports.clear()
+        self.now_us = 1_000
 
     def contact(self, now_us):
         self.outcome.append(("contact", now_us))
@@ -273,6 +280,59 @@ def test_without_a_phone_every_command_is_refused(bench):
     assert not bench.core.flags() & wire.FLAG_USB_READY
 
 
+def test_a_phone_that_has_configured_the_device_is_ready_once_it_has_taken_a_report():
+    bench = Bench()
+    bench.plug.is_ready = False
+    bench.core.poll(bench.now_us)
+    bench.plug.is_ready = True
+    bench.core.poll(bench.now_us)
+    assert bench.plug.reports == [b"\x01" + bytes(8)], "asked with a report that presses nothing"
+    assert not bench.core.flags() & wire.FLAG_USB_READY
+    assert bench.start(wire.OP_KEY, 0) == wire.FAULT_USB_NOT_READY
+    bench.step()
+    assert bench.core.flags() & wire.FLAG_USB_READY
+    assert bench.start(wire.OP_KEY, 0) == 0
+
+
+def test_a_phone_that_leaves_a_report_lying_is_not_ready_until_it_takes_it(bench):
+    bench.start(wire.OP_KEY, 0)
+    bench.now_us += STALL_US
+    bench.core.poll(bench.now_us)
+    assert not bench.core.flags() & wire.FLAG_USB_READY
+    bench.step()
+    assert bench.core.flags() & wire.FLAG_USB_READY
+
+
+def test_what_was_left_down_goes_up_before_the_next_operation_begins(bench):
+    bench.start(wire.OP_KEY, 0)
+    bench.core.deadman(bench.now_us)
+    bench.plug.take()
+    assert bench.start(wire.OP_KEY, key_index("enter")) == 0
+    bench.run()
+    assert [report[:4] for report in bench.plug.reports] == [
+        b"\x02\x23\x02",
+        b"\x02\x00\x00",
+        b"\x01\x00\x00\x28",
+        b"\x01\x00\x00\x00",
+    ]
+
+
+def test_a_port_that_cannot_queue_is_not_asked_without_pause(bench):
+    bench.plug.is_broken = True
+    assert bench.start(wire.OP_KEY, 0) == 0
+    assert bench.core.due_us(bench.now_us) > 0
+    bench.now_us += STALL_US
+    bench.core.poll(bench.now_us)
+    assert bench.outcome == [("fault", wire.FAULT_USB_NOT_READY)], "nothing went out: no contact"
+
+
+def test_a_phone_that_is_away_is_not_polled_for(bench):
+    bench.start(wire.OP_KEY, 0)
+    bench.plug.is_ready = False
+    bench.step()
+    assert bench.core.due_us(bench.now_us) == -1
+
+
 def test_a_second_command_is_refused_while_one_runs(bench):
     bench.start(wire.OP_KEY, 0)
     assert bench.start(wire.OP_KEY, 0) == wire.FAULT_BUSY
@@ -346,6 +406,7 @@ def test_a_phone_that_goes_away_in_the_middle_gets_its_release_when_it_is_back(b
     assert bench.outcome[-1] == ("fault", wire.FAULT_USB_NOT_READY)
     bench.plug.is_ready = True
     bench.run()
+    assert bench.plug.reports[-2] == b"\x01" + bytes(8)
     assert bench.plug.reports[-1][:2] == bytes((descriptor.REPORT_TOUCH, 0))
 
 

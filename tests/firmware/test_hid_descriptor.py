@@ -41,7 +41,8 @@ def parse(data: bytes) -> dict[tuple[str, int], list[tuple[int, int, int, list[i
     return fields
 
 
-FIELDS = parse(descriptor.REPORT_DESCRIPTOR)
+ANDROID, IOS = parse(descriptor.ANDROID_DESCRIPTOR), parse(descriptor.IOS_DESCRIPTOR)
+FIELDS = {**IOS, **ANDROID}
 
 
 def bytes_of(direction: str, report_id: int) -> int:
@@ -55,7 +56,9 @@ def test_each_report_has_the_length_that_its_descriptor_declares():
     reports = [
         bytes(descriptor.keyboard_report(out, 0, 4)),
         bytes(descriptor.consumer_report(out, 0x223)),
+        bytes(descriptor.system_report(out, descriptor.SYSTEM_SLEEP)),
         bytes(descriptor.touch_report(out, True, 1, 2)),
+        bytes(descriptor.pointer_report(out, True, -1, 2)),
     ]
     for report in reports:
         assert len(report) == 1 + bytes_of("in", report[0])
@@ -64,6 +67,20 @@ def test_each_report_has_the_length_that_its_descriptor_declares():
 def test_system_control_is_one_byte_of_power_down_sleep_and_wake_up():
     assert bytes_of("in", descriptor.REPORT_SYSTEM) == 1
     assert FIELDS["in", descriptor.REPORT_SYSTEM][0][3] == [0x010081, 0x010083]
+
+
+def test_android_is_offered_a_touch_screen_and_ios_a_pointer_never_both():
+    common = {("in", 1), ("out", 1), ("in", 2), ("in", 3)}
+    assert set(ANDROID) == common | {("in", descriptor.REPORT_TOUCH), ("feature", descriptor.REPORT_TOUCH)}
+    assert set(IOS) == common | {("in", descriptor.REPORT_POINTER)}
+
+
+def test_the_pointer_has_three_buttons_and_relative_axes_and_wheel():
+    fields = [field for field in FIELDS["in", descriptor.REPORT_POINTER] if not field[2] & 1]
+    assert [usages for _, _, _, usages in fields] == [[0x090001, 0x090003], [0x010030, 0x010031, 0x010038]]
+    assert fields[1][2] & 4
+    report = bytes(descriptor.pointer_report(bytearray(16), True, -127, 127))
+    assert struct.unpack("<BBbbb", report) == (descriptor.REPORT_POINTER, 1, -127, 127, 0)
 
 
 def test_the_phone_can_set_five_keyboard_leds():

@@ -1,13 +1,16 @@
 """The keyboard layouts: every character of a charset is made by its strokes, and only real keys are used."""
 
+import string
 import unicodedata
 
 import pytest
 
+from edge_daemon.bench.twin import hid_layouts
 from firmware import wire
 from firmware.hid import layouts
 
-COMBINING = {"`": "\u0300", "´": "\u0301", "^": "\u0302", "~": "\u0303", "¨": "\u0308"}
+# What Android makes of a dead key and a space.
+ACCENTS_ALONE = "ˋ´ˆ˜¨"
 LAYOUT_IDS = sorted(layouts.LAYOUTS)
 
 
@@ -73,7 +76,7 @@ def test_what_a_dead_key_composes_is_what_unicode_composes(layout_id):
     accents: dict[tuple[int, int], set[str]] = {}
     for char in layouts.charset(layout_id):
         keys = strokes(layout_id, char)
-        if len(keys) == 2 and char not in COMBINING:
+        if len(keys) == 2 and char not in ACCENTS_ALONE:
             base, accent = unicodedata.normalize("NFD", char)
             assert strokes(layout_id, base) == keys[1:]
             accents.setdefault(keys[0], set()).add(accent)
@@ -102,3 +105,19 @@ def test_every_layout_types_plain_ascii_or_leaves_out_what_android_makes_differe
 @pytest.mark.parametrize("char", ["\t", "\x00", "\u4e2d", "😀", "", "ab"])
 def test_what_no_layout_has_gives_no_strokes(char):
     assert all(layouts.LAYOUTS[layout_id].steps(char) == b"" for layout_id in LAYOUT_IDS)
+
+
+@pytest.mark.parametrize("layout_id", LAYOUT_IDS)
+def test_a_board_can_type_all_that_its_layout_has_on_its_keys_and_behind_its_dead_keys(layout_id):
+    """Against the simulated phone's tables, which were written down independently."""
+    on_keys: set[str] = set()
+    dead: set[str] = set()
+    for levels in hid_layouts.LAYOUTS[layouts.LAYOUTS[layout_id].name].values():
+        for char in filter(None, levels):
+            (dead if unicodedata.combining(char) else on_keys).add(char)
+    composed = {
+        unicodedata.normalize("NFC", letter + mark) for letter in string.ascii_letters for mark in dead
+    }
+    composed = {char for char in composed if len(char) == 1}
+    alone = {hid_layouts.DEAD_ALONE[mark] for mark in dead}
+    assert set(layouts.charset(layout_id)) == on_keys | composed | alone | {"\n"}

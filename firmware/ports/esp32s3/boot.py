@@ -5,6 +5,7 @@ import board_config
 from firmware.ports.esp32s3 import start
 
 if board_config.KIND == "hid" and not start.is_maintenance(board_config.MAINTENANCE_PIN):
+    from firmware.hid.profiles import PROFILES
     from firmware.ports.esp32s3 import usb_hid
 
-    usb_hid.plug_in()
+    usb_hid.plug_in(PROFILES[start.profile(board_config.PROFILE)].report_descriptor)

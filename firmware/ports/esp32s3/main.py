@@ -32,30 +32,27 @@ class Clock:
         return self._now_us
 
 
-def make_hand() -> tuple:
-    """(core, how to make it safe when the program ends)."""
-    from firmware.hand.core import HandCore, HandLimits
-    from firmware.ports.esp32s3.drives import ServoDrives
-
-    c = board_config
-    drives = ServoDrives(c.SERVO_X, c.SERVO_Y, c.SERVO_Z, c.SERVO_HZ)
-    return HandCore(drives, HandLimits(*c.LIMITS)), drives.relax
-
-
 def make_hid() -> tuple:
     """(core, nothing to do at the end: the phone releases every key when the device goes away)."""
     from firmware.hid.core import HidCore
+    from firmware.hid.profiles import PROFILES
     from firmware.ports.esp32s3 import usb_hid
 
-    profile = {"android": wire.PROFILE_ANDROID, "ios": wire.PROFILE_IOS}[board_config.PROFILE]
+    profile = start.profile(board_config.PROFILE)
     layout = {"us": wire.LAYOUT_US, "uk": wire.LAYOUT_UK, "de": wire.LAYOUT_DE, "fr": wire.LAYOUT_FR}
-    return HidCore(usb_hid.plug_in(), profile, layout[board_config.LAYOUT]), None
+    usb = usb_hid.plug_in(PROFILES[profile].report_descriptor)
+    return HidCore(usb, profile, layout[board_config.LAYOUT]), None
 
 
 def run() -> None:
     """For ever: bytes in, link and core, bytes out; the watchdog is fed at the end of each bounded round."""
     is_hand = board_config.KIND == "hand"
-    core, make_safe = make_hand() if is_hand else make_hid()
+    if is_hand:
+        from firmware.ports.esp32s3.hand import make_hand
+
+        core, make_safe = make_hand(board_config)
+    else:
+        core, make_safe = make_hid()
     kind = wire.KIND_HAND if is_hand else wire.KIND_HID
     link = BoardLink(core, start.board_uid(), kind, start.next_boot_id(), start.reset_cause())
     uart = machine.UART(

@@ -1,9 +1,12 @@
 """What a board knows at its start: who it is, why it started, which start this is. ESP32-S3 only."""
 
+import os
+
 import esp32
 import machine
 
 from firmware import wire
+from firmware.boot_id import boot_id
 
 # RTC_CNTL_RESET_STATE_REG, bits 0..5: cause of the last reset of CPU 0 (ESP32-S3 technical reference manual,
 # chapters "Low-power management" and "Reset and clock"). machine.reset_cause() knows no brownout.
@@ -33,7 +36,7 @@ def reset_cause() -> int:
 
 
 def next_boot_id() -> int:
-    """Count this start in the chip's NVS; 1 on the first one. Raises OSError when the flash does not take it."""
+    """This start's number (firmware/boot_id.py), counted in NVS. Raises OSError when the flash does not take it."""
     store = esp32.NVS("edge")
     try:
         count = store.get_i32("boots")
@@ -42,7 +45,7 @@ def next_boot_id() -> int:
     count = (count + 1) & 0x7FFFFFFF
     store.set_i32("boots", count)
     store.commit()
-    return count
+    return boot_id(count, os.urandom(3))
 
 
 def is_maintenance(pin: int) -> bool:
@@ -54,3 +57,8 @@ def board_uid() -> bytes:
     """The chip's MAC address, padded to wire.UID_SIZE."""
     mac = machine.unique_id()
     return mac + bytes(wire.UID_SIZE - len(mac))
+
+
+def profile(name: str) -> int:
+    """wire.PROFILE_* of board_config.PROFILE. Raises KeyError for a phone that is neither."""
+    return {"android": wire.PROFILE_ANDROID, "ios": wire.PROFILE_IOS}[name]

@@ -3,14 +3,17 @@
 1.26 sends zeros on boards with PSRAM (micropython pull request 18332). micropython-lib's HID classes are not
 used: they have an interface for each kind of report and print on GET_REPORT. Never run on hardware so far.
 USB 2.0 chapter 9 and HID 1.11 chapters 6 and 7 give the layouts.
+
+USBDevice tells of configuration and bus reset, not of suspend. A sleeping phone shows as a report that is not
+taken; the core then says that the phone is not ready, and what lies in the endpoint is delivered at its waking.
 """
 
 import struct
 
 import machine
 
+from firmware.hid import descriptor
 from firmware.hid.core import Usb
-from firmware.hid.descriptor import REPORT_DESCRIPTOR, REPORT_KEYBOARD, REPORT_TOUCH, TOUCH_FEATURE
 from firmware.ports.esp32s3.start import board_uid
 
 # pid.codes' number for private testing: get one of your own before giving boards away.
@@ -37,12 +40,23 @@ _GET_PROTOCOL = 0x03
 _SET_REPORT = 0x09
 _SET_IDLE = 0x0A
 _SET_PROTOCOL = 0x0B
+_REPORT_TYPE_INPUT = 1
 _REPORT_TYPE_OUTPUT = 2
 _REPORT_TYPE_FEATURE = 3
 
-_HID_DESCRIPTOR = struct.pack(
-    "<BBHBBBH", 9, _DESCRIPTOR_HID, 0x0111, 0, 1, _DESCRIPTOR_REPORT, len(REPORT_DESCRIPTOR)
-)
+# Bytes of each input report with its id.
+_INPUT_SIZES = {
+    descriptor.REPORT_KEYBOARD: 9,
+    descriptor.REPORT_CONSUMER: 3,
+    descriptor.REPORT_SYSTEM: 2,
+    descriptor.REPORT_TOUCH: 8,
+    descriptor.REPORT_POINTER: 5,
+}
+
+
+def _hid_descriptor(report_descriptor: bytes) -> bytes:
+    size = len(report_descriptor)
+    return struct.pack("<BBHBBBH", 9, _DESCRIPTOR_HID, 0x0111, 0, 1, _DESCRIPTOR_REPORT, size)
 
 
 def _device_descriptor() -> bytes:
@@ -52,10 +66,10 @@ def _device_descriptor() -> bytes:
     )
 
 
-def _configuration_descriptor() -> bytes:
+def _configuration_descriptor(hid_descriptor: bytes) -> bytes:
     interface = struct.pack("<BBBBBBBBB", 9, 4, 0, 0, 1, 3, 0, 0, 0)
     endpoint = struct.pack("<BBBBHB", 7, 5, _ENDPOINT_IN, 3, _PACKET_SIZE, _POLL_MS)
-    body = interface + _HID_DESCRIPTOR + endpoint
+    body = interface + hid_descriptor + endpoint
     # Bus powered, 100 mA: a phone gives little.
     return struct.pack("<BBHBBBBB", 9, 2, 9 + len(body), 1, 1, 0, 0x80, 50) + body
 
@@ -63,21 +77,29 @@ def _configuration_descriptor() -> bytes:
 _plugged: "list[UsbHid]" = []
 
 
-def plug_in() -> "UsbHid":
+def plug_in(report_descriptor: bytes) -> "UsbHid":
     """The one USB device of this board, brought up at the first call (boot.py) and kept for main.py."""
     if not _plugged:
-        _plugged.append(UsbHid(board_uid().hex()))
+        _plugged.append(UsbHid(report_descriptor, board_uid().hex()))
     return _plugged[0]
 
 
 class UsbHid(Usb):
-    """The plug to the phone. USBDevice tells of no suspend: a sleeping phone shows as reports not taken."""
+    """The plug to the phone: one interface, one interrupt endpoint, the report descriptor of the profile."""
 
-    def __init__(self, serial_number: str) -> None:
+    def __init__(self, report_descriptor: bytes, serial_number: str) -> None:
+        self._report_descriptor = report_descriptor
+        self._hid_descriptor = _hid_descriptor(report_descriptor)
         self._is_open = False
         self._pending = 0
         self._leds = 0
         self._report = bytearray(_PACKET_SIZE)
+        # What GET_REPORT gives: the last report of each kind, nothing pressed before there was one.
+        self._last: dict[int, bytearray] = {}
+        for ident, size in _INPUT_SIZES.items():
+            if bytes((0x85, ident)) in report_descriptor:
+                self._last[ident] = bytearray(size)
+                self._last[ident][0] = ident
         # Report id and LED byte of SET_REPORT.
         self._set_report = bytearray(8)
         self._device = machine.USBDevice()
@@ -85,7 +107,7 @@ class UsbHid(Usb):
         self._device.builtin_driver = self._device.BUILTIN_NONE
         self._device.config(
             _device_descriptor(),
-            _configuration_descriptor(),
+            _configuration_descriptor(self._hid_descriptor),
             [None, "edge-daemon", "phone input", serial_number],
             self._on_open,
             self._on_reset,
@@ -112,7 +134,18 @@ class UsbHid(Usb):
             queued = False
         if not queued:
             self._pending = 0
-        return queued
+            return False
+        self._keep(size)
+        return True
+
+    def _keep(self, size: int) -> None:
+        last = self._last.get(self._report[0])
+        if last is None:
+            return
+        last[:size] = memoryview(self._report)[:size]
+        if last[0] == descriptor.REPORT_POINTER:
+            # A way already gone is not to be gone again by somebody who asks for the state.
+            last[2] = last[3] = last[4] = 0
 
     def pending(self) -> int:
         return self._pending
@@ -136,35 +169,47 @@ class UsbHid(Usb):
 
     def _on_control(self, stage: int, request: memoryview) -> "bool | bytes | bytearray":
         """True or data to go on, False to stall: machine.USBDevice's contract of control_xfer_cb."""
-        kind, number, value, _, _ = struct.unpack("<BBHHH", request)
+        kind, number, value, _, length = struct.unpack("<BBHHH", request)
         kind &= 0x7F
         if stage == _STAGE_SETUP:
             if kind == _STANDARD_TO_INTERFACE and number == _GET_DESCRIPTOR:
                 return self._descriptor(value >> 8)
             if kind == _CLASS_TO_INTERFACE:
-                return self._class_request(number, value)
+                return self._class_request(number, value, length)
             return False
         if stage == _STAGE_ACK and kind == _CLASS_TO_INTERFACE and number == _SET_REPORT:
-            if value == _REPORT_TYPE_OUTPUT << 8 | REPORT_KEYBOARD:
-                self._leds = self._set_report[1]
+            self._leds = self._set_report[1]
         return True
 
     def _descriptor(self, kind: int) -> "bool | bytes":
         if kind == _DESCRIPTOR_HID:
-            return _HID_DESCRIPTOR
+            return self._hid_descriptor
         if kind == _DESCRIPTOR_REPORT:
-            return REPORT_DESCRIPTOR
+            return self._report_descriptor
         return False
 
-    def _class_request(self, number: int, value: int) -> "bool | bytes | bytearray":
+    def _class_request(self, number: int, value: int, length: int) -> "bool | bytes | bytearray":
         if number == _SET_REPORT:
-            return self._set_report
-        if number in (_SET_IDLE, _SET_PROTOCOL):
-            return True
-        if number == _GET_REPORT and value == _REPORT_TYPE_FEATURE << 8 | REPORT_TOUCH:
-            return TOUCH_FEATURE
+            # The LEDs are the one thing a phone can set.
+            is_leds = value == _REPORT_TYPE_OUTPUT << 8 | descriptor.REPORT_KEYBOARD and length == 2
+            return self._set_report if is_leds else False
+        if number == _SET_IDLE:
+            # 0: a report only when something changes. A rate would ask for repeats, which nobody needs.
+            return value >> 8 == 0
+        if number == _GET_REPORT:
+            return self._get_report(value >> 8, value & 0xFF)
         if number == _GET_IDLE:
             return b"\x00"
         if number == _GET_PROTOCOL:
             return b"\x01"
+        # There is one protocol, the report protocol: the interface is no boot device.
+        return number == _SET_PROTOCOL and value == 1
+
+    def _get_report(self, kind: int, ident: int) -> "bool | bytes | bytearray":
+        if kind == _REPORT_TYPE_INPUT:
+            return self._last.get(ident, False)
+        if kind == _REPORT_TYPE_OUTPUT and ident == descriptor.REPORT_KEYBOARD:
+            return bytes((ident, self._leds))
+        if kind == _REPORT_TYPE_FEATURE and ident == descriptor.REPORT_TOUCH and ident in self._last:
+            return descriptor.TOUCH_FEATURE
         return False

@@ -18,6 +18,7 @@ if __name__ == "__main__" and __file__.endswith(_HERE):
     sys.path.insert(0, __file__[: -len(_HERE)] or ".")
 
 from firmware import wire  # noqa: E402
+from firmware.boot_id import boot_id  # noqa: E402
 from firmware.link import BoardLink  # noqa: E402
 from firmware.ports.unix.options import USAGE, Options, UsageError  # noqa: E402
 from firmware.ports.unix.wiring import Wiring, WiringGone  # noqa: E402
@@ -42,8 +43,8 @@ def monotonic_us() -> int:
     return _ticks_us() if _ticks_us is not None else time.monotonic_ns() // 1000
 
 
-def next_boot_id(path: str) -> int:
-    """Count this start in the file that stands in for the chip's NVS; 1 on the first start."""
+def next_boot_id(path: str, randomness: bytes) -> int:
+    """This start's number, counted in the file that stands in for the chip's NVS."""
     try:
         with open(path) as file:
             count = int(file.read())
@@ -53,7 +54,7 @@ def next_boot_id(path: str) -> int:
     with open(path + ".new", "w") as file:
         file.write("%d" % count)
     os.rename(path + ".new", path)
-    return count
+    return boot_id(count, randomness)
 
 
 class SerialLine:
@@ -108,17 +109,21 @@ class SerialLine:
 # A board carries one core, as its flash would: the other one's code must not take up its heap.
 def _make_hand(options: Options, wires: Wiring) -> "HandCore | HidCore":
     from firmware.hand.core import HandCore, HandLimits
-    from firmware.ports.unix.drives import WiredDrives
+    from firmware.ports.unix.drives import WiredDrives, make_arm
 
     was_powered = options.reset_cause != wire.RESET_POWER_ON
-    return HandCore(WiredDrives(wires, options.state_path + ".rtc", was_powered), HandLimits(*options.limits))
+    arm = make_arm(options.kinematics, options.limits)
+    drives = WiredDrives(wires, options.state_path + ".rtc", was_powered, arm, options.senses)
+    return HandCore(drives, HandLimits(*options.limits), arm)
 
 
 def _make_hid(options: Options, wires: Wiring) -> "HandCore | HidCore":
     from firmware.hid.core import HidCore
+    from firmware.hid.profiles import PROFILES
     from firmware.ports.unix.usb import WiredUsb
 
-    return HidCore(WiredUsb(wires), options.profile, options.layout)
+    usb = WiredUsb(wires, PROFILES[options.profile].report_descriptor)
+    return HidCore(usb, options.profile, options.layout)
 
 
 class Board:
@@ -132,8 +137,8 @@ class Board:
         make_core = _make_hand if options.kind == wire.KIND_HAND else _make_hid
         self._core = make_core(options, self._wiring)
         gc.collect()
-        boot_id = next_boot_id(options.state_path)
-        self._link = BoardLink(self._core, options.uid, options.kind, boot_id, options.reset_cause)
+        number = next_boot_id(options.state_path, options.boot_random or os.urandom(3))
+        self._link = BoardLink(self._core, options.uid, options.kind, number, options.reset_cause)
         self._started_us = monotonic_us()
         self._collected_us = 0
 
@@ -159,6 +164,8 @@ class Board:
             data = self._serial.read(now_us)
             if data:
                 self._link.receive(data, now_us)
+                # The answer first: motion and events have until the next round.
+                self._serial.write(self._link.take_output())
         else:
             self._wiring.receive()
 

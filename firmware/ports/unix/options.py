@@ -4,7 +4,10 @@ from firmware import wire
 
 USAGE = """usage: main.py hand|hid --serial FD --wiring SOCKET --uid HEX16 --state FILE
     [--reset-cause power_on|watchdog|brownout|soft|unknown]
+    [--boot-random HEX6]   fixes the random part of the boot id
     [--limits X0,X1,Y0,Y1,Z0,Z1,V,A]   hand: um, mm/s, mm/s2
+    [--kinematics JSON]   hand: as board_config's KINEMATICS
+    [--senses no|yes]   hand: drives that feel contact, so that it can probe
     [--profile android|ios] [--layout us|uk|de|fr]   hid
 
 FD is an inherited, non-blocking file descriptor: the board's end of the serial line."""
@@ -38,9 +41,12 @@ class Options:
         self.serial_fd = _number("--serial", _required(values, "--serial"))
         self.wiring_path = _required(values, "--wiring")
         self.state_path = _required(values, "--state")
-        self.uid = _uid(_required(values, "--uid"))
+        self.uid = _hex("--uid", _required(values, "--uid"), (wire.UID_SIZE,))
         self.reset_cause = _choice("--reset-cause", values.pop("--reset-cause", "power_on"), _RESET_CAUSES)
+        self.boot_random = _hex("--boot-random", values.pop("--boot-random", ""), (0, 3))
         self.limits = _limits(values.pop("--limits", DEFAULT_LIMITS))
+        self.kinematics = values.pop("--kinematics", '{"kind": "cartesian"}')
+        self.senses = _choice("--senses", values.pop("--senses", "no"), {"no": 0, "yes": 1}) == 1
         self.profile = _choice("--profile", values.pop("--profile", "android"), _PROFILES)
         self.layout = _choice("--layout", values.pop("--layout", "us"), _LAYOUTS)
         for name in values:
@@ -75,14 +81,14 @@ def _number(name: str, value: str) -> int:
         raise UsageError("%s: %r is not a whole number" % (name, value))
 
 
-def _uid(value: str) -> bytes:
+def _hex(name: str, value: str, sizes: "tuple[int, ...]") -> bytes:
     try:
-        uid = bytes.fromhex(value)
+        data = bytes.fromhex(value)
     except ValueError:
-        uid = b""
-    if len(uid) != wire.UID_SIZE:
-        raise UsageError("--uid: %r is not %d hex digits" % (value, 2 * wire.UID_SIZE))
-    return uid
+        data = b"?"
+    if len(data) not in sizes:
+        raise UsageError("%s: %r is not %d hex digits" % (name, value, 2 * sizes[-1]))
+    return data
 
 
 def _limits(value: str) -> "list[int]":

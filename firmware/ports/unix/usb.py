@@ -3,7 +3,6 @@
 import struct
 
 from firmware.hid.core import Usb
-from firmware.hid.descriptor import REPORT_DESCRIPTOR
 from firmware.ports.unix import wiring
 
 STATE_DETACHED = 0
@@ -15,19 +14,19 @@ _DESCRIPTOR_PART = 200
 class WiredUsb(wiring.Handler, Usb):
     """The USB plug: the phone's kernel is at the other end of the wiring."""
 
-    def __init__(self, wires: "wiring.Wiring") -> None:
+    def __init__(self, wires: "wiring.Wiring", report_descriptor: bytes) -> None:
         self._wires = wires
         self._pending = 0
         self._leds = 0
         self._state = STATE_DETACHED
         for kind in (wiring.HID_COMPLETE, wiring.HID_LEDS, wiring.HID_STATE):
             wires.handle(kind, self)
-        self._send_descriptor()
+        self._send_descriptor(report_descriptor)
 
-    def _send_descriptor(self) -> None:
-        for at in range(0, len(REPORT_DESCRIPTOR), _DESCRIPTOR_PART):
-            part = REPORT_DESCRIPTOR[at : at + _DESCRIPTOR_PART]
-            is_last = at + len(part) == len(REPORT_DESCRIPTOR)
+    def _send_descriptor(self, descriptor: bytes) -> None:
+        for at in range(0, len(descriptor), _DESCRIPTOR_PART):
+            part = descriptor[at : at + _DESCRIPTOR_PART]
+            is_last = at + len(part) == len(descriptor)
             self._wires.send(wiring.HID_DESCRIPTOR, struct.pack("<HB", at, is_last) + part)
 
     def take(self, kind: int, payload: bytes) -> None:

@@ -12,11 +12,13 @@ import sys
 JOINTS = 0x01  # '<iii' setpoint in um
 HID_REPORT = 0x02  # report id and bytes
 HID_DESCRIPTOR = 0x03  # '<HB' offset, 1 for the last part, then bytes of the report descriptor
+SENSE = 0x04  # what does z feel?
 # rig to board
 HID_COMPLETE = 0x81  # u8: so many reports have been taken
 HID_LEDS = 0x82  # u8
 HID_STATE = 0x83  # u8: 0 detached, 1 configured, 2 suspended
 PUSHED = 0x84  # '<iii' displacement in um
+SENSED = 0x85  # '<ih' where z really is in um, load of its drive in 1/1000
 
 _AF_UNIX = getattr(socket, "AF_UNIX", 1)
 
