@@ -1,6 +1,7 @@
 """Boards on serial lines: the port, the link, and a client for each kind of board."""
 
 from edge_daemon.boards.board import Board, OnStage
+from edge_daemon.boards.counters import BoardCounters, LineCounters
 from edge_daemon.boards.errors import (
     ArgumentRefused,
     BoardError,
@@ -28,7 +29,6 @@ from edge_daemon.boards.status import (
     Done,
     FlagsReported,
     HandMoved,
-    LineCounters,
     MovedCause,
     Stage,
     StatusChanged,
@@ -39,6 +39,7 @@ __all__ = [
     "ArgumentRefused",
     "Board",
     "BoardAnswer",
+    "BoardCounters",
     "BoardError",
     "BoardEvent",
     "BoardFlags",

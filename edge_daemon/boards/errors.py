@@ -103,6 +103,7 @@ FAULT_NAMES = {
     wire.FAULT_USB_NOT_READY: "usb_not_ready",
     wire.FAULT_CHARSET: "charset",
     wire.FAULT_TEXT_INCOMPLETE: "text_incomplete",
+    wire.FAULT_DRIVE: "drive",
 }
 
 FAULT_MESSAGES = {
@@ -118,4 +119,5 @@ FAULT_MESSAGES = {
     wire.FAULT_USB_NOT_READY: "the phone has not accepted the board's USB keyboard; check its cable",
     wire.FAULT_CHARSET: "the text has a character that the board's keyboard layout cannot type",
     wire.FAULT_TEXT_INCOMPLETE: "the board's text buffer does not hold the text that was to be typed",
+    wire.FAULT_DRIVE: "a drive of the hand does not answer or reports an error; check its power and its bus",
 }

@@ -29,7 +29,7 @@ _TYPE_NAMES = {
     wire.MOVED: "MOVED",
     wire.ESTOPPED: "ESTOPPED",
 }
-_OP_FIELDS = {
+_OP_FIELDS: dict[int, tuple[str, tuple[str | None, ...]]] = {
     wire.OP_HOME: ("HOME", ()),
     wire.OP_PARK: ("PARK", ("x_um", "y_um", "z_um")),
     wire.OP_TAP: ("TAP", ("x_um", "y_um", "hover_z_um", "press_z_um", "dwell_ms")),
@@ -38,10 +38,13 @@ _OP_FIELDS = {
         ("x0_um", "y0_um", "press0_z_um", "x1_um", "y1_um", "press1_z_um", "hover_z_um", "duration_ms"),
     ),
     wire.OP_MOVE: ("MOVE", ("x_um", "y_um", "z_um")),
+    wire.OP_PROBE: ("PROBE", ("x_um", "y_um", "hover_z_um", "lowest_z_um", "step_um")),
     wire.OP_KEY: ("KEY", ("key",)),
-    wire.OP_TEXT_GO: ("TEXT_GO", ("bytes", "crc32")),
+    # Its checksum stays out: that of a short text can be guessed back.
+    wire.OP_TEXT_GO: ("TEXT_GO", ("bytes", None)),
     wire.OP_HID_TAP: ("TAP", ("x", "y", "dwell_ms")),
     wire.OP_HID_SWIPE: ("SWIPE", ("x0", "y0", "x1", "y1", "duration_ms")),
+    wire.OP_POINTER_TAP: ("TAP", ("x", "y", "span_x", "span_y", "home", "step", "dwell_ms")),
     wire.OP_TEXT_LOAD: ("TEXT_LOAD", ("offset",)),
 }
 _BODY_FIELDS = {
@@ -122,7 +125,9 @@ def describe_frame(frame: wire.Frame) -> str:
     try:
         details = " ".join(_details(frame))
     except wire.BodyError as err:
-        return f"{head} BAD BODY {frame.body.hex()}: {err}"
+        # A command's bytes may be somebody's text.
+        shown = f"of {len(frame.body)} bytes" if frame.type == wire.CMD else frame.body.hex()
+        return f"{head} BAD BODY {shown}: {err}"
     return f"{head} {details}".rstrip()
 
 
@@ -148,7 +153,8 @@ def _command(body: bytes) -> Iterator[str]:
         yield f"({len(args)} bytes)"
         return
     for label, value in zip(labels, wire.unpack_args(op, args), strict=True):
-        yield f"{label}={value}"
+        if label is not None:
+            yield f"{label}={value}"
     tail = wire.args_tail(op, args)
     if tail:
         yield f"({len(tail)} bytes of text)"

@@ -1,9 +1,11 @@
 """The hand's operations in millimetres of its own frame (z up: larger is further from the glass)."""
 
 import time
+from dataclasses import dataclass
 
 from edge_daemon.boards.arguments import micrometres, milliseconds
 from edge_daemon.boards.board import Board, OnStage
+from edge_daemon.boards.errors import ArgumentRefused
 from edge_daemon.boards.info import HandLimits
 from edge_daemon.boards.status import Done
 from firmware import wire
@@ -11,14 +13,25 @@ from firmware import wire
 # The longest way of a phone-sized hand takes a second or two; what is not over by then has gone wrong.
 TRAVEL_TIMEOUT_S = 15.0
 HOME_TIMEOUT_S = 60.0
+# Settling, two readings and a slow step on a drive that takes its time to answer.
+PROBE_STEP_TIMEOUT_S = 1.0
 _HOUSEKEEPING_FAMILY = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A probe that was carried out: where contact was sensed, None if it was not above the lowest place."""
+
+    done: Done
+    contact_z_mm: float | None
 
 
 class HandClient:
     """Commands of a hand board. All raise as Board.execute() does, and ArgumentRefused before sending.
 
     Places outside the envelope are refused by the board (CommandFault ``envelope`` or ``depth``), never
-    clamped. home, park and move number themselves where the caller has no use for asking later.
+    clamped. home, park and move number themselves where the caller has no use for asking later. ``boot_id``
+    is Board.execute()'s.
     """
 
     def __init__(self, board: Board) -> None:
@@ -54,12 +67,15 @@ class HandClient:
         press_z_mm: float,
         dwell_ms: int,
         on_stage: OnStage | None = None,
+        boot_id: int | None = None,
     ) -> Done:
         """Travel at hover, press to press_z_mm for dwell_ms, return to hover. A long dwell is a long press."""
         place = micrometres(x_mm=x_mm, y_mm=y_mm, hover_z_mm=hover_z_mm, press_z_mm=press_z_mm)
         args = wire.pack_args(wire.OP_TAP, *place, milliseconds("dwell_ms", dwell_ms))
         timeout_s = TRAVEL_TIMEOUT_S + dwell_ms / 1000
-        return await self._board.execute(cmd_id, wire.OP_TAP, args, on_stage=on_stage, timeout_s=timeout_s)
+        return await self._board.execute(
+            cmd_id, wire.OP_TAP, args, on_stage=on_stage, timeout_s=timeout_s, boot_id=boot_id
+        )
 
     async def swipe(
         self,
@@ -73,6 +89,7 @@ class HandClient:
         hover_z_mm: float,
         duration_ms: int,
         on_stage: OnStage | None = None,
+        boot_id: int | None = None,
     ) -> Done:
         """Press at the first place, draw to the second within duration_ms, lift to hover."""
         places = micrometres(
@@ -86,7 +103,36 @@ class HandClient:
         )
         args = wire.pack_args(wire.OP_SWIPE, *places, milliseconds("duration_ms", duration_ms))
         timeout_s = TRAVEL_TIMEOUT_S + duration_ms / 1000
-        return await self._board.execute(cmd_id, wire.OP_SWIPE, args, on_stage=on_stage, timeout_s=timeout_s)
+        return await self._board.execute(
+            cmd_id, wire.OP_SWIPE, args, on_stage=on_stage, timeout_s=timeout_s, boot_id=boot_id
+        )
+
+    async def probe(
+        self,
+        x_mm: float,
+        y_mm: float,
+        hover_z_mm: float,
+        lowest_z_mm: float,
+        step_mm: float = 0.05,
+        cmd_id: int | None = None,
+    ) -> Probed:
+        """Go down at a place in steps until the drive feels the glass, never below lowest_z_mm; back to hover.
+
+        What is felt lies up to a step and the sensor's threshold below the glass. The phone may take it for a
+        touch. Raises CommandFault ``unsupported`` on a hand whose drives do not sense, ``drive`` when they
+        stopped answering.
+        """
+        place = micrometres(x_mm=x_mm, y_mm=y_mm, hover_z_mm=hover_z_mm, lowest_z_mm=lowest_z_mm)
+        (step_um,) = micrometres(step_mm=step_mm)
+        if not 1 <= step_um <= 0xFFFF:
+            raise ArgumentRefused(f"step_mm is {step_mm}; a step is 0.001 to 65.535 mm")
+        steps = max(0, place[2] - place[3]) // step_um + 2
+        args = wire.pack_args(wire.OP_PROBE, *place, step_um)
+        done = await self._travel(
+            cmd_id, wire.OP_PROBE, args, TRAVEL_TIMEOUT_S + steps * PROBE_STEP_TIMEOUT_S
+        )
+        touched, z_um = wire.unpack_probe_data(done.data)
+        return Probed(done, z_um / 1000 if touched else None)
 
     async def _travel(self, cmd_id: int | None, op: int, args: bytes, timeout_s: float) -> Done:
         if cmd_id is None:

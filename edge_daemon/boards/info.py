@@ -9,6 +9,7 @@ from firmware import wire
 BoardKind = Literal["hand", "hid"]
 Profile = Literal["android", "ios"]
 Layout = Literal["us", "uk", "de", "fr"]
+TouchBy = Literal["digitizer", "pointer"]
 ResetCause = Literal["power-on", "watchdog", "brownout", "soft", "unknown"]
 
 _KINDS: dict[int, BoardKind] = {wire.KIND_HAND: "hand", wire.KIND_HID: "hid"}
@@ -48,12 +49,14 @@ class HandLimits:
 
 @dataclass(frozen=True, slots=True)
 class HidProfile:
-    """What a HID board presents to its phone."""
+    """What a HID board is to a phone that takes it; whether its phone does now, its flags say (usb_ready)."""
 
     profile: Profile
     layout: Layout
     keys: tuple[str, ...]
     text_max_bytes: int
+    touch: TouchBy | None
+    """A touch screen of its own, or a relative pointer, which needs a scale to find a place on the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +109,10 @@ def _hid_profile(hello: wire.Hello) -> HidProfile:
             f"known are profiles {sorted(_PROFILES)} and layouts {sorted(_LAYOUTS)}"
         )
     keys = tuple(name for bit, name in enumerate(wire.KEY_NAMES) if keys_mask >> bit & 1)
-    return HidProfile(profile, layout, keys, text_max)
+    return HidProfile(profile, layout, keys, text_max, _touch_by(hello.caps))
+
+
+def _touch_by(caps: int) -> TouchBy | None:
+    if caps & wire.CAP_HID_TOUCH:
+        return "digitizer"
+    return "pointer" if caps & wire.CAP_HID_POINTER else None

@@ -69,7 +69,9 @@ class HostLink:
         expected_uid: str | None = None,
         expected_kind: BoardKind | None = None,
         log: FrameLog | None = None,
+        hello: wire.Frame | None = None,
     ) -> None:
+        """``hello`` is the HELLO that ended the session before this one, see next_hello: it is answered at once."""
         self._session = session_id
         self._expected_uid = expected_uid
         self._expected_kind = expected_kind
@@ -95,6 +97,10 @@ class HostLink:
         self.clock = ClockMap()
         self.log = log if log is not None else FrameLog()
         self.counters = LinkCounters()
+        # The HELLO that ended this session: the board waits to be opened, and says so only once a second.
+        self.next_hello: wire.Frame | None = None
+        if hello is not None:
+            self._on_hello(hello, now_ns)
 
     # -- what the driver reads ------------------------------------------------------------------------
 
@@ -265,6 +271,7 @@ class HostLink:
 
     def _on_hello(self, frame: wire.Frame, now_ns: int) -> None:
         if self._info is not None and self._state in ("syncing", "online"):
+            self.next_hello = frame
             self._lose(
                 "the board closed the session: it had not heard this host for a while"
                 if frame.boot_id == self._info.boot_id

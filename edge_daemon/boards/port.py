@@ -4,7 +4,9 @@ import contextlib
 import errno
 import fcntl
 import os
+import struct
 import termios
+from typing import Protocol
 
 import serial
 import trio
@@ -18,6 +20,24 @@ CLOSE_WAIT_S = 2.0
 _CONTROL_CHARACTERS = 6
 # Major numbers of Unix 98 pseudo terminals.
 _PTY_MAJORS = range(136, 144)
+
+
+class Port(Protocol):
+    """What a link needs of an open line; SerialPort is the one there is."""
+
+    bytes_written: int
+
+    async def read(self) -> bytes: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def write_now(self, data: bytes) -> int: ...
+
+    def stop_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    async def aclose(self) -> None: ...
 
 
 class SerialPort:
@@ -68,22 +88,32 @@ class SerialPort:
         rest = memoryview(data)
         await trio.lowlevel.checkpoint()
         while rest:
-            self._check_open()
-            if self._writing_stopped:
-                raise self._gone("writing was stopped here")
-            try:
-                written = os.write(self._fd, rest)
-            except BlockingIOError:
-                await self._wait_writable()
-                continue
-            except OSError as err:
-                raise self._gone(os.strerror(err.errno or 0)) from err
-            self.bytes_written += written
+            written = self.write_now(rest)
             rest = rest[written:]
+            if not written:
+                await self._wait_writable()
+
+    def write_now(self, data: bytes | memoryview) -> int:
+        """Write what the kernel takes at once, without waiting; returns how much. Raises PortGone."""
+        self._check_open()
+        if self._writing_stopped:
+            raise self._gone("writing was stopped here")
+        try:
+            written = os.write(self._fd, data)
+        except BlockingIOError:
+            return 0
+        except OSError as err:
+            raise self._gone(os.strerror(err.errno or 0)) from err
+        self.bytes_written += written
+        return written
 
     def stop_writing(self) -> None:
         """From now on no byte leaves, not even of a write() that is under way: that one raises PortGone."""
         self._writing_stopped = True
+
+    def resume_writing(self) -> None:
+        """For a new link on the same open port."""
+        self._writing_stopped = False
 
     async def aclose(self) -> None:
         """Close without waiting for output that no longer drains; never blocks the loop, may be repeated."""
@@ -114,9 +144,10 @@ class SerialPort:
 def _open_device(path: str, baudrate: int) -> serial.Serial:
     device = serial.Serial(baudrate=baudrate, exclusive=True)
     device.port = path
-    # Before open(): the usual auto-reset circuit resets an ESP32 on a pulse of these lines.
-    device.dtr = False
-    device.rts = False
+    # The usual auto-reset circuit holds an ESP32 in reset while RTS is asserted and DTR is not. Linux raises both
+    # at open; pyserial lowering one after the other would pass through just that. _lower_modem_lines() follows.
+    device.dtr = True
+    device.rts = True
     try:
         device.open()
     except serial.SerialException as err:
@@ -130,6 +161,7 @@ def _open_device(path: str, baudrate: int) -> serial.Serial:
 
 
 def _configure(fd: int, path: str) -> None:
+    _lower_modem_lines(fd)
     settings = termios.tcgetattr(fd)
     # Closing must not drop DTR, which would reset the board.
     settings[2] &= ~termios.HUPCL
@@ -143,6 +175,16 @@ def _configure(fd: int, path: str) -> None:
         return
     fcntl.ioctl(fd, termios.TIOCEXCL)
     _refuse_other_openers(path)
+
+
+def _lower_modem_lines(fd: int) -> None:
+    """DTR and RTS off in one request to the adapter."""
+    try:
+        fcntl.ioctl(fd, termios.TIOCMBIC, struct.pack("@i", termios.TIOCM_DTR | termios.TIOCM_RTS))
+    except OSError as err:
+        # A pseudo terminal has no such lines.
+        if err.errno not in (errno.ENOTTY, errno.EINVAL):
+            raise
 
 
 def _refuse_other_openers(path: str) -> None:

@@ -7,7 +7,7 @@ import trio
 from edge_daemon.boards.errors import PortGone
 from edge_daemon.boards.link import HostLink
 from edge_daemon.boards.link_events import LinkEvent, Lost, Online
-from edge_daemon.boards.port import SerialPort
+from edge_daemon.boards.port import Port
 
 
 class _Kick:
@@ -32,7 +32,7 @@ class Session:
 
     def __init__(
         self,
-        port: SerialPort,
+        port: Port,
         link: HostLink,
         on_event: Callable[[LinkEvent], None],
         now_ns: Callable[[], int],
@@ -45,6 +45,11 @@ class Session:
         self._deadline = _Kick()
         self._scope = trio.CancelScope()
         self._bytes_taken = 0
+        self._unwritten = b""
+        self._wakes_ns: int | None = None
+        # The port counts over all its sessions.
+        self._first_byte = port.bytes_written
+        self._last_byte: int | None = None
         self._over = False
         self.was_online = False
         # Whether it ended because the port went away, which USB does every few hours on healthy rigs.
@@ -57,6 +62,8 @@ class Session:
                 nursery.start_soon(self._read)
                 nursery.start_soon(self._keep_deadlines)
                 nursery.start_soon(self._write)
+                # A link that was begun with a HELLO has something to say at once.
+                self.pump()
 
     def drop(self, reason: str) -> None:
         """End the session now and say nothing more to the board, whose deadman then makes it safe."""
@@ -68,24 +75,29 @@ class Session:
 
     def has_left(self, byte_number: int) -> bool:
         """Whether this byte (see next_byte()) was given to the kernel."""
-        return self._port.bytes_written > byte_number
+        last_byte = self._port.bytes_written if self._last_byte is None else self._last_byte
+        return last_byte - self._first_byte > byte_number
 
     def pump(self) -> None:
-        """Pass on what the link has produced: events now, bytes and deadlines through their tasks."""
+        """Pass on what the link has produced: events now, and bytes too as far as the line takes them at once."""
         for event in self.link.take_events():
             if isinstance(event, Lost):
                 self._end(event)
             elif not self._over:
                 self.was_online = self.was_online or isinstance(event, Online)
                 self._on_event(event)
-        self._output.set()
-        self._deadline.set()
+        self._send()
+        # Waking the keeper for a deadline that has moved away would cost more than it saves.
+        deadline_ns = self.link.next_deadline()
+        if deadline_ns is None or self._wakes_ns is None or deadline_ns < self._wakes_ns:
+            self._deadline.set()
 
     def _end(self, lost: Lost) -> None:
         if not self._over:
             self._over = True
             # A task that is already scheduled would still write; has_left() must stay true to its word.
             self._port.stop_writing()
+            self._last_byte = self._port.bytes_written
             self._scope.cancel()
             self._on_event(lost)
 
@@ -101,7 +113,7 @@ class Session:
 
     async def _keep_deadlines(self) -> None:
         while True:
-            deadline_ns = self.link.next_deadline()
+            self._wakes_ns = deadline_ns = self.link.next_deadline()
             if deadline_ns is None:
                 return
             with trio.move_on_after(max(0, deadline_ns - self._now_ns()) / 1e9):
@@ -110,18 +122,34 @@ class Session:
             self.link.poll(self._now_ns())
             self.pump()
 
+    def _send(self) -> None:
+        if self._unwritten or self._over:
+            return
+        data = self.link.take_output()
+        self._bytes_taken += len(data)
+        if not data:
+            return
+        try:
+            written = self._port.write_now(data)
+        except PortGone as gone:
+            self._hung_up(gone)
+            return
+        self._unwritten = data[written:]
+        if self._unwritten:
+            self._output.set()
+
     async def _write(self) -> None:
+        """The rest, when the line takes it."""
         while True:
-            data = self.link.take_output()
-            self._bytes_taken += len(data)
-            if not data:
-                await self._output.wait()
-                continue
-            try:
-                await self._port.write(data)
-            except PortGone as gone:
-                self._hung_up(gone)
-                return
+            await self._output.wait()
+            while self._unwritten:
+                try:
+                    await self._port.write(self._unwritten)
+                except PortGone as gone:
+                    self._hung_up(gone)
+                    return
+                self._unwritten = b""
+                self._send()
 
     def _hung_up(self, gone: PortGone) -> None:
         self.port_gone = True

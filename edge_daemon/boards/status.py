@@ -6,7 +6,6 @@ from typing import Literal
 from edge_daemon.boards.clock import ClockMap
 from edge_daemon.boards.errors import CommandFault, NotExecuted, OutcomeUnknown
 from edge_daemon.boards.info import BoardInfo
-from edge_daemon.boards.link import HostLink
 from edge_daemon.boards.link_events import CommandDone
 from firmware import wire
 
@@ -115,34 +114,6 @@ class Done:
 
 # What ask() answers; all but Done are what execute() raises in the same case.
 BoardAnswer = Done | CommandFault | NotExecuted | OutcomeUnknown
-
-
-@dataclass(frozen=True, slots=True)
-class LineCounters:
-    """How one connection's line is doing; all but ``frames`` are zero on a good one."""
-
-    frames: int
-    garbage_bytes: int
-    crc_errors: int
-    oversize: int
-    retransmits: int
-    stale_frames: int
-    malformed_frames: int
-    late_replies: int
-
-    @classmethod
-    def of(cls, link: HostLink) -> "LineCounters":
-        line = link.line
-        return cls(
-            frames=line.frames,
-            garbage_bytes=line.garbage_bytes,
-            crc_errors=line.crc_errors,
-            oversize=line.oversize,
-            retransmits=link.counters.retransmits,
-            stale_frames=link.counters.stale_frames,
-            malformed_frames=link.counters.malformed_frames,
-            late_replies=link.late_replies,
-        )
 
 
 def moved_cause(code: int) -> MovedCause:

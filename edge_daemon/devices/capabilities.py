@@ -24,8 +24,16 @@ def charset_of(hid: BoardInfo | None) -> str:
     return "".join(sorted(layouts.charset(LAYOUT_CODES[hid.hid.layout])))
 
 
-def capabilities_of(*, has_hand: bool, hand: BoardInfo | None, hid: BoardInfo | None) -> Capabilities:
-    """`has_hand`: a hand is configured for the device. A board that never announced itself is None."""
+def capabilities_of(
+    *, has_hand: bool, hand: BoardInfo | None, hid: BoardInfo | None, hid_ready: bool = True
+) -> Capabilities:
+    """`has_hand`: a hand is configured for the device. A board that never announced itself is None.
+
+    `hid_ready`: whether the phone takes the HID board's reports now. While it sleeps or has not accepted the
+    board, nothing that goes through it is claimed.
+    """
+    if not hid_ready:
+        hid = None
     keys = keys_of(hid)
     charset = charset_of(hid)
     touch = hand if has_hand else hid
@@ -35,7 +43,9 @@ def capabilities_of(*, has_hand: bool, hand: BoardInfo | None, hid: BoardInfo | 
             bool(caps & bit) for bit in (wire.CAP_HAND_TAP, wire.CAP_HAND_SWIPE, wire.CAP_HAND_HOLD)
         )
     else:
-        tap = swipe = hold = bool(caps & wire.CAP_HID_TOUCH)
+        swipe = bool(caps & wire.CAP_HID_TOUCH)
+        # A pointer taps and holds; it is refused as uncalibrated until its scale is known.
+        tap = hold = swipe or bool(caps & wire.CAP_HID_POINTER)
     actions = Actions(
         tap=tap,
         swipe=swipe,

@@ -284,11 +284,12 @@ class Device:
             elif stage == "contact":
                 job.reached("contact", at_ns)
 
-        def last_check() -> None:
+        def last_check() -> int:
             self._refuse_dispatch(job)
             # The boot on which it is about to run: only that boot's memory can say it never arrived.
             job.command = self.parts.command_for(request.action, job.cmd_id)
             job.begun = True
+            return job.command.board_boot_id
 
         order = Order(request.action, self.eye.orientation_of(bound), job.cmd_id, last_check, on_stage)
         try:

@@ -76,17 +76,23 @@ class Parts:
             reasons.append(f"camera {self.camera.name}: {self.camera.status.reason}")
         keyboard = self._keyboard.board if self._keyboard is not None else None
         if keyboard is not None and keyboard.flags is not None and not keyboard.flags.usb_ready:
-            reasons.append(f"board {keyboard.name}: the phone has not accepted its USB keyboard")
+            reasons.append(
+                f"board {keyboard.name}: the phone does not take its USB reports: asleep, locked, or "
+                "the accessory was not accepted"
+            )
         if not reasons and self.keeper is not None and self.keeper.not_ready_reason is not None:
             reasons.append(self.keeper.not_ready_reason)
         return ("offline", "; ".join(reasons)) if reasons else ("online", None)
 
     def capabilities(self) -> Capabilities:
         has_hand = isinstance(self._touch, HandTouch)
+        hid = self._keyboard.board if self._keyboard is not None else None
         return capabilities_of(
             has_hand=has_hand,
             hand=self._touch.board.last_info if has_hand else None,
-            hid=self._keyboard.board.last_info if self._keyboard is not None else None,
+            hid=hid.last_info if hid is not None else None,
+            # What an offline board last was stays said; that it is offline stands in the status.
+            hid_ready=hid is None or hid.flags is None or hid.flags.usb_ready,
         )
 
     @property
@@ -94,7 +100,7 @@ class Parts:
         return self.slot.current is not None
 
     def metadata(self) -> dict[str, Any]:
-        """The boards as they announced themselves, for people and for the plane's records."""
+        """The boards as they announced themselves, and how their lines do, for people and the plane's records."""
         return {
             board.name: {
                 "kind": info.kind,
@@ -102,6 +108,7 @@ class Parts:
                 "firmware": info.firmware,
                 "bootId": info.boot_id,
                 "resetCause": info.reset_cause,
+                "line": _line(board),
             }
             for board in self.boards
             if (info := board.last_info) is not None
@@ -203,3 +210,15 @@ class Parts:
     async def leave_safe(self) -> None:
         if self.keeper is not None:
             await self.keeper.leave_safe()
+
+
+def _line(board: Board) -> dict[str, Any]:
+    """Counts since this daemon's start: what a bad cable or a weak supply shows first."""
+    counters = board.counters
+    return {
+        "retransmits": counters.line.retransmits,
+        "garbageBytes": counters.line.garbage_bytes,
+        "crcErrors": counters.line.crc_errors,
+        "reconnects": counters.reconnects,
+        "resets": {str(cause): count for cause, count in counters.resets.items()},
+    }

@@ -34,8 +34,12 @@ from edge_daemon.devices.approach import approach
 from edge_daemon.devices.orientation import to_portrait
 from edge_daemon.devices.slot import CalibrationSlot
 
-LastCheck = Callable[[], None]
-"""Called right before the first byte of the action goes to the board; raises `Refused` to stop it."""
+LastCheck = Callable[[], int]
+"""Called right before the first byte of the action goes to the board; raises `Refused` to stop it.
+
+Returns the boot that was recorded as the one to be asked later: a board that has restarted since must not get
+the action, because that boot could not tell of it.
+"""
 
 HID_TAP_DWELL_MS = 60
 
@@ -118,7 +122,7 @@ class HandTouch:
             x1, y1, z1 = self._contact(action.to_x, action.to_y, order.orientation)
             hover_z_mm = max(z0, z1) + motion.hover_mm
             await self._approach(x0, y0, hover_z_mm)
-            order.last_check()
+            boot_id = order.last_check()
             return await self._hand.swipe(
                 order.cmd_id,
                 x0,
@@ -130,12 +134,13 @@ class HandTouch:
                 hover_z_mm=hover_z_mm,
                 duration_ms=action.duration_ms,
                 on_stage=order.on_stage,
+                boot_id=boot_id,
             )
         x, y, dwell_ms = self._press(action)
         x_mm, y_mm, z_mm = self._contact(x, y, order.orientation)
         hover_z_mm = z_mm + motion.hover_mm
         await self._approach(x_mm, y_mm, hover_z_mm)
-        order.last_check()
+        boot_id = order.last_check()
         return await self._hand.tap(
             order.cmd_id,
             x_mm,
@@ -144,6 +149,7 @@ class HandTouch:
             press_z_mm=z_mm - overtravel_mm,
             dwell_ms=dwell_ms,
             on_stage=order.on_stage,
+            boot_id=boot_id,
         )
 
     def _press(self, action: Action) -> tuple[float, float, int]:
@@ -159,35 +165,44 @@ class HandTouch:
 
 
 class HidTouch:
-    """Touches by a HID board's digitizer, for a phone without a hand."""
+    """Touches by a HID board for a phone without a hand: by its digitizer.
+
+    A board with a relative pointer instead (iOS) could tap as well, but where a count carries the cursor is not
+    measured by any calibration of this daemon yet: its taps are refused as uncalibrated.
+    """
 
     def __init__(self, board: Board, hid: HidClient) -> None:
         self.board = board
         self._hid = hid
 
     def refuse(self, action: Action, orientation: Orientation) -> None:
-        """Every point of the grid can be reported; there is nothing to refuse."""
+        """Every point of the grid can be reported by a digitizer; a pointer has no scale yet."""
+        profile = self._hid.profile
+        if isinstance(action, Tap | LongPress | Swipe) and profile is not None and profile.touch == "pointer":
+            raise Refused(
+                "uncalibrated",
+                "this phone is touched by a relative pointer, whose scale is not calibrated: nothing is tapped "
+                "with a guessed one",
+            )
 
     async def perform(self, order: Order) -> Done:
         def fraction(x: float, y: float) -> tuple[float, float]:
             u, v = to_portrait(x, y, order.orientation)
             return u / GRID_MAX, v / GRID_MAX
 
-        order.last_check()
+        async def hold(x: float, y: float, dwell_ms: int) -> Done:
+            return await self._hid.tap(
+                order.cmd_id, *fraction(x, y), dwell_ms=dwell_ms, on_stage=order.on_stage, boot_id=boot_id
+            )
+
+        boot_id = order.last_check()
         match order.action:
             case Tap(x=x, y=y):
-                return await self._hid.tap(
-                    order.cmd_id, *fraction(x, y), dwell_ms=HID_TAP_DWELL_MS, on_stage=order.on_stage
-                )
+                return await hold(x, y, HID_TAP_DWELL_MS)
             case LongPress(x=x, y=y, duration_ms=dwell_ms):
-                return await self._hid.tap(
-                    order.cmd_id, *fraction(x, y), dwell_ms=dwell_ms, on_stage=order.on_stage
-                )
+                return await hold(x, y, dwell_ms)
             case Swipe() as action if is_hold(action):
-                start = fraction(action.from_x, action.from_y)
-                return await self._hid.tap(
-                    order.cmd_id, *start, dwell_ms=action.duration_ms, on_stage=order.on_stage
-                )
+                return await hold(action.from_x, action.from_y, action.duration_ms)
             case Swipe() as action:
                 return await self._hid.swipe(
                     order.cmd_id,
@@ -195,6 +210,7 @@ class HidTouch:
                     *fraction(action.to_x, action.to_y),
                     duration_ms=action.duration_ms,
                     on_stage=order.on_stage,
+                    boot_id=boot_id,
                 )
             case _:
                 raise TypeError(f"a digitizer does not {type(order.action).__name__}")
@@ -223,8 +239,8 @@ class Keyboard:
     async def perform(self, order: Order) -> Done:
         match order.action:
             case PressKey(key=key):
-                order.last_check()
-                return await self._hid.key(order.cmd_id, key, on_stage=order.on_stage)
+                boot_id = order.last_check()
+                return await self._hid.key(order.cmd_id, key, on_stage=order.on_stage, boot_id=boot_id)
             case TypeText(text=text):
                 # Loading a long text takes seconds; the check belongs behind it.
                 return await self._hid.text(

@@ -88,6 +88,27 @@ async def test_boot_rom_garbage_before_the_hello_is_counted_and_never_a_frame(su
         assert board.line.malformed_frames == 0
 
 
+async def test_counters_add_up_over_connections_and_tell_resets_by_their_cause(supervised, pty_board, clock):
+    pty_board.greeting = ESP32_BOOT_ROM
+    async with supervised(pty_board) as board:
+        assert board.counters.reconnects == 0
+        assert board.counters.resets == {}, "the boot that was there first is no reset"
+        garbage = board.counters.line.garbage_bytes
+        assert garbage
+        pty_board.restart()
+        await offline_reason(board)
+        await board.wait_online()
+        pty_board.unplug()
+        await offline_reason(board)
+        pty_board.plug()
+        await board.wait_online()
+        counters = board.counters
+        assert (counters.connections, counters.reconnects) == (3, 2)
+        assert counters.resets == {"brownout": 1}
+        assert counters.line.garbage_bytes > garbage
+        assert counters.line.frames > board.line.frames
+
+
 async def test_a_board_with_another_uid_is_refused_and_told_apart(board_of, pty_board, nursery, clock):
     board = board_of(pty_board, expected_uid="ffffffffffffffff")
     nursery.start_soon(pty_board.run)
@@ -251,6 +272,31 @@ async def test_a_board_restarted_on_the_way_leaves_the_outcome_unknown_for_good(
     assert unknown.value.final
     assert "brownout" in str(unknown.value)
     assert pty_board.core.started == [b"once"]
+
+
+async def test_a_board_that_restarted_since_a_command_was_decided_gets_nothing_of_it(
+    supervised, pty_board, clock
+):
+    async with supervised(pty_board) as board:
+        decided_for = board.status.info.boot_id
+        await board.execute(1, wire.OP_TAP, b"same boot", boot_id=decided_for)
+        pty_board.restart()
+        await offline_reason(board)
+        await board.wait_online()
+        with pytest.raises(NotSent, match=r"restarted since .*brownout"):
+            await board.execute(2, wire.OP_TAP, b"other boot", boot_id=decided_for)
+    assert pty_board.core.started == [b"same boot"]
+
+
+async def test_a_restarted_board_is_back_at_once_on_the_same_open_port(supervised, pty_board, clock):
+    async with supervised(pty_board) as board:
+        pty_board.restart()
+        await offline_reason(board)
+        lost_at = trio.current_time()
+        with trio.fail_after(wire.HELLO_MS / 1000 / 2):
+            await board.wait_online()
+        assert trio.current_time() - lost_at < wire.HELLO_MS / 1000 / 2
+        assert await board.execute(1, wire.OP_TAP, b"after") is not None
 
 
 async def test_a_board_away_for_long_can_still_be_asked_when_it_is_back(supervised, pty_board, clock):

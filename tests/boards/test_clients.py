@@ -136,6 +136,33 @@ async def test_touches_are_fractions_of_the_digitizer(hid, hid_pty_board, clock)
     assert wire.unpack_args(wire.OP_HID_SWIPE, swipe) == (16384, 8192, 32767, 0, 300)
 
 
+async def test_what_was_decided_for_another_boot_is_not_sent_by_any_operation(hid, hid_pty_board, clock):
+    other_boot = hid_pty_board.boot_id + 1
+    async with hid as board:
+        client = HidClient(board)
+        for operation in (
+            lambda boot: client.key(1, "home", boot_id=boot),
+            lambda boot: client.tap(2, 0.5, 0.5, 50, boot_id=boot),
+            lambda boot: client.swipe(3, 0, 0, 1, 1, 300, boot_id=boot),
+            lambda boot: client.text(4, "a", before_go=lambda: boot),
+        ):
+            with pytest.raises(NotSent, match="restarted since"):
+                await operation(other_boot)
+            assert hid_pty_board.core.started == []
+        await client.text(5, "a", before_go=lambda: hid_pty_board.boot_id)
+    assert len(hid_pty_board.core.started) == 1
+
+
+async def test_a_hand_gets_nothing_that_was_decided_for_another_boot(hand, pty_board, clock):
+    async with hand as board:
+        client = HandClient(board)
+        with pytest.raises(NotSent, match="restarted since"):
+            await client.tap(1, 1, 1, 5, -1, 80, boot_id=pty_board.boot_id + 1)
+        with pytest.raises(NotSent, match="restarted since"):
+            await client.swipe(2, 1, 1, -1, 9, 9, -1, 5, 300, boot_id=pty_board.boot_id + 1)
+    assert pty_board.core.started == []
+
+
 async def test_before_the_board_was_ever_online_nothing_is_claimed_of_it(board_of, hid_pty_board):
     client = HidClient(board_of(hid_pty_board, kind="hid"))
     assert (client.keys, client.charset()) == ((), frozenset())

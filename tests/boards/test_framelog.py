@@ -1,5 +1,7 @@
 """The frame log: bounded, readable by an engineer, and without anybody's text."""
 
+import binascii
+
 from edge_daemon.boards.clock import SAMPLES_KEPT, ClockMap
 from edge_daemon.boards.framelog import FRAMES_KEPT, FrameLog, describe_frame
 from firmware import wire
@@ -43,6 +45,15 @@ def test_typed_text_never_appears():
     assert "TEXT_LOAD offset=0 (7 bytes of text)" in line
     assert "hunter2" not in line
     assert b"hunter2".hex() not in line
+
+
+def test_nothing_that_was_made_from_a_text_appears_but_its_length():
+    crc = binascii.crc32(b"1234")
+    line = describe_frame(frame(wire.CMD, 7, wire.OP_TEXT_GO, tail=wire.pack_args(wire.OP_TEXT_GO, 4, crc)))
+    assert line.endswith("cmd_id=7 TEXT_GO bytes=4")
+    broken = describe_frame(frame(wire.CMD, 7, wire.OP_TEXT_GO, tail=b"hunter2"))
+    assert "BAD BODY of 16 bytes" in broken
+    assert b"hunter2".hex() not in broken
 
 
 def test_every_frame_type_can_be_described():

@@ -151,6 +151,25 @@ def test_what_the_board_tells_before_its_clock_is_known_comes_after_online():
     assert [type(event) for event in link.take_events()] == [Online, MovedByItself]
 
 
+def test_the_hello_that_ends_a_session_opens_the_next_one_at_once(link):
+    link.receive(from_board(wire.HELLO, body=hello(), session=0, boot=BOOT + 1), 0)
+    after = HostLink(SESSION + 1, 0, hello=link.next_hello)
+    (frame,) = frames(after.take_output())
+    assert (frame.type, frame.boot_id, frame.session_id) == (wire.OPEN, BOOT + 1, SESSION + 1)
+
+
+def test_a_session_that_ends_without_a_hello_leaves_none_behind(link):
+    link.poll(wire.HOST_SILENCE_MS * MS)
+    assert "silent" in lost_reason(link)
+    assert link.next_hello is None
+
+
+def test_a_hello_of_the_wrong_board_is_refused_also_where_it_begins_the_link():
+    (frame,) = frames(from_board(wire.HELLO, body=hello(), session=0))
+    link = HostLink(SESSION, 0, expected_uid="ff" * 8, hello=frame)
+    assert "swapped" in lost_reason(link)
+
+
 # -- repeating and giving up ---------------------------------------------------------------------------------
 
 
@@ -180,7 +199,7 @@ def test_an_accepted_command_is_not_repeated(link):
     link.command(1, wire.OP_HOME, b"", 0)
     link.take_output()
     link.receive(from_board(wire.ACCEPTED, 0, wire.pack_body(wire.ACCEPTED, 1, 10)), 0)
-    link.poll(100 * MS)
+    link.poll((wire.HEARTBEAT_MS - 1) * MS)
     assert link.take_output() == b""
 
 
@@ -205,7 +224,7 @@ def test_heartbeats_go_out_while_the_board_answers(link):
         keep_alive(link, ms * MS)
         link.poll(ms * MS)
         sent += sum(frame.type == wire.HOST_HEARTBEAT for frame in frames(link.take_output()))
-    assert sent == 1 + (2000 - 50 - 200) // 200
+    assert sent == (2000 - 50) // wire.HEARTBEAT_MS
 
 
 @pytest.mark.parametrize(("boot", "words"), [(BOOT, "closed the session"), (BOOT + 1, "restarted")])
