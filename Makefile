@@ -1,14 +1,15 @@
 # make run    the main job on a simulated rig      make test   lint, types, tests
 # make setup  only the virtual environment         make lint   ruff alone
+# make test-vm  under a real kernel (README.md)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types clean
+.PHONY: help setup run test test-vm heap lint types clean
 
 help:
-	@sed -n '1,2s/^# //p' Makefile
+	@sed -n '1,3s/^# //p' Makefile
 
 # The stamp carries the hash of what was installed, so that an edit of pyproject.toml installs again.
 STAMP := $(VENV)/.installed-$(shell cksum pyproject.toml | cut -d' ' -f1)
@@ -37,6 +38,18 @@ types: $(STAMP)
 
 test: lint types
 	$(BIN)/python -m pytest
+
+# Under a real kernel, in a virtual machine: EDGE_VM names the tool that boots one (README.md).
+test-vm: $(STAMP)
+	$(BIN)/python tests/vm/run_in_vm.py
+
+# 10,000 commands on each kind of board in MicroPython: free bytes of the heap before and after.
+heap: $(STAMP)
+	$(BIN)/python tests/firmware/compile_firmware.py build/mpy
+	for kind in hand hand-scara hand-linear hand-rotary; do \
+	  echo "$$kind: $$($(BIN)/micropython -X heapsize=160k tests/firmware/heap_probe.py build/mpy $$kind 10000)" || exit 1; done
+	for kind in hid hid-ios; do \
+	  echo "$$kind: $$($(BIN)/micropython -X heapsize=160k tests/firmware/heap_probe.py . $$kind 10000)" || exit 1; done
 
 clean:
 	rm -rf $(VENV) build out .mypy_cache .pytest_cache .ruff_cache *.egg-info

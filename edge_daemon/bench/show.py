@@ -3,6 +3,7 @@
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
@@ -11,6 +12,7 @@ from calibration.procedure import Progress
 from calibration.result import DeviceCalibration
 from edge_daemon.bench.stage import SCREEN_MM
 from edge_daemon.bench.tap import TapReport
+from edge_daemon.bench.text import LayoutResult
 from edge_daemon.bench.verdict import Attempt, landing_error_mm
 
 _ROW = "{number:>3} {kind:<9} {target:<13} {touched:<14} {error:>5}  {notes:<25} {hover:>6}  {status}"
@@ -162,3 +164,18 @@ def show_summary(console: Console, report: TapReport) -> None:
         console.print("[bold green]✓ every receipt agrees with what the phone saw[/]")
     else:
         console.print("[bold red]✗ the receipts and the phone's log do not agree[/]")
+
+
+def show_text_layout(console: Console, result: LayoutResult) -> None:
+    """One layout of the text suite, as soon as it is through."""
+    mark = "[green]✓[/]" if result.equal else "[red]✗[/]"
+    lossy = result.lossy
+    console.print(
+        f"{mark} {result.layout}: {result.characters} characters, clean line {result.clean.wall_s:.1f} s, "
+        f"caps lock on and {lossy.lost_frames} of {lossy.frames} frames lost {lossy.wall_s:.1f} s, "
+        f"{lossy.retransmits} retransmits",
+        highlight=False,
+    )
+    for run in (result.clean, lossy):
+        if run.problem:
+            console.print(f"  [red]✗[/] {escape(run.problem)}", highlight=False)

@@ -66,3 +66,104 @@ def tap(actions: int, seed: int, as_json: bool, out: Path, keep: Path | None) ->
     else:
         show_summary(console, report)
     sys.exit(0 if report.verdict.holds else 1)
+
+
+@command.command()
+@click.option(
+    "--characters", type=click.IntRange(1, 4096), default=4096, show_default=True, help="Length of each text."
+)
+@click.option(
+    "--layout",
+    "names",
+    multiple=True,
+    type=click.Choice(["us", "uk", "de", "fr"]),
+    help="Only this keyboard layout; may be given again. All four otherwise.",
+)
+@click.option(
+    "--loss",
+    type=click.FloatRange(0, 0.2),
+    default=0.05,
+    show_default=True,
+    help="Share of the frames that the bad line loses, each way.",
+)
+@click.option(
+    "--poll-ms",
+    type=click.FloatRange(1, 32),
+    default=1.0,
+    show_default=True,
+    help="How often the phone asks for a report. 8 is usual; 1 makes the suite eight times as fast.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Draws texts and losses."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+def text(
+    characters: int, names: tuple[str, ...], loss: float, poll_ms: float, seed: int, as_json: bool
+) -> None:
+    """Long texts through every keyboard layout, over a clean line and over one that loses frames."""
+    import msgspec
+    import trio
+    from rich.console import Console
+
+    from edge_daemon.bench.failures import bench_errors
+    from edge_daemon.bench.show import show_text_layout
+    from edge_daemon.bench.text import LAYOUTS, TextReport, run_text_suite
+
+    console = Console(stderr=as_json)
+
+    def run(directory: Path) -> TextReport:
+        return trio.run(
+            run_text_suite,
+            names or tuple(LAYOUTS),
+            characters,
+            loss,
+            poll_ms,
+            seed,
+            directory,
+            lambda result: show_text_layout(console, result),
+        )
+
+    with bench_errors(as_json, "text"), tempfile.TemporaryDirectory(prefix="edge-bench-") as scratch:
+        report = run(Path(scratch))
+    if as_json:
+        click.echo(msgspec.json.encode(report.as_json()).decode())
+    elif not report.holds:
+        console.print("[bold red]✗ not every text arrived as it was sent, or no frame was lost[/]")
+    else:
+        console.print(f"[bold green]✓ every text arrived equal[/] (firmware ran in {report.runtime})")
+    sys.exit(0 if report.holds else 1)
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Draws what each fault does in detail, and the sampled positions.",
+)
+@click.option("--quick", is_flag=True, help="Each position once, fewer samples, 50,000 spoiled frames.")
+def link(as_json: bool, seed: int, quick: bool) -> None:
+    """Every fault at every frame between daemon and board, spoiled frames by the million, round trips.
+
+    The verdict comes from what the hand's drives were told, not from the link's own word. Round trips are
+    reported and do not decide it.
+    """
+    import msgspec
+    from rich.console import Console
+
+    from edge_daemon.bench.failures import bench_errors
+    from edge_daemon.bench.link.show import show_report
+    from edge_daemon.bench.link.suite import FULL, QUICK, run_link_suite
+
+    console = Console(stderr=as_json)
+    with bench_errors(as_json, "link"), tempfile.TemporaryDirectory(prefix="edge-bench-") as scratch:
+        report = run_link_suite(
+            seed, QUICK if quick else FULL, Path(scratch), lambda text: console.print(f"[dim]·[/] {text}")
+        )
+    if as_json:
+        click.echo(msgspec.json.encode(report.as_json()).decode())
+    else:
+        show_report(console, report)
+    sys.exit(0 if report.holds else 1)

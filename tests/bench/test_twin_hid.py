@@ -1,5 +1,7 @@
 """The phone's USB side: it takes what a phone takes, refuses what a phone refuses, and reads keys by its layout."""
 
+from collections.abc import Callable
+
 import pytest
 
 from edge_daemon.bench.twin import wiring
@@ -11,7 +13,7 @@ from firmware import wire
 from firmware.hid import descriptor, layouts
 
 MS = 1_000_000
-GOOD = descriptor.REPORT_DESCRIPTOR
+GOOD, IOS = descriptor.ANDROID_DESCRIPTOR, descriptor.IOS_DESCRIPTOR
 
 
 class Cable:
@@ -30,7 +32,7 @@ class Cable:
         self.now_ns += ms * MS
         self.host.advance(self.now_ns)
 
-    def send(self, report: bytes | memoryview) -> None:
+    def send(self, report: bytes | bytearray | memoryview) -> None:
         self.host.report(bytes(report), self.now_ns)
         self.pass_ms(POLL_NS // MS)
 
@@ -79,10 +81,40 @@ def with_one_end_too_many() -> bytes:
     return GOOD + b"\xc0"
 
 
-def of_a_mouse() -> bytes:
-    return bytes.fromhex(
-        "05010902a1010901a100050919012903150025019503750181029501750581030501093009311581257f750895028106c0c0"
-    )
+def without_contact_count() -> bytes:
+    return GOOD.replace(b"\x09\x54", b"\x09\x56")
+
+
+def without_contact_count_maximum() -> bytes:
+    return GOOD.replace(b"\x09\x55\xb1\x02", b"")
+
+
+def with_an_array_that_reaches_past_its_usages() -> bytes:
+    return GOOD.replace(b"\x2a\xff\x03", b"\x2a\xff\x02", 1)
+
+
+def with_one_id_for_two_applications() -> bytes:
+    return GOOD.replace(b"\x85\x03", b"\x85\x02")
+
+
+def of_a_keyboard_without_modifiers() -> bytes:
+    return GOOD.replace(b"\x19\xe0\x29\xe7", b"\x19\xe0\x29\xe3")
+
+
+def of_a_joystick() -> bytes:
+    return of_an_absolute_mouse().replace(b"\x09\x02", b"\x09\x04", 1)
+
+
+def of_an_absolute_mouse() -> bytes:
+    return IOS.replace(b"\x95\x03\x81\x06", b"\x95\x03\x81\x02")[IOS.index(b"\x05\x01\x09\x02") :]
+
+
+def of_a_mouse_that_only_goes_right() -> bytes:
+    return IOS.replace(b"\x15\x81\x25\x7f", b"\x15\x00\x25\x7f")
+
+
+def of_a_mouse_without_a_button() -> bytes:
+    return IOS.replace(b"\x19\x01\x29\x03\x15\x00", b"\x19\x11\x29\x13\x15\x00")
 
 
 @pytest.mark.parametrize(
@@ -95,18 +127,37 @@ def of_a_mouse() -> bytes:
         with_a_range_too_wide_for_its_bits,
         with_relative_axes,
         with_one_end_too_many,
-        of_a_mouse,
+        without_contact_count,
+        without_contact_count_maximum,
+        with_an_array_that_reaches_past_its_usages,
+        with_one_id_for_two_applications,
+        of_a_keyboard_without_modifiers,
+        of_a_joystick,
+        of_an_absolute_mouse,
+        of_a_mouse_that_only_goes_right,
+        of_a_mouse_without_a_button,
     ],
+    ids=lambda broken: broken.__name__,
 )
-def test_a_broken_descriptor_is_refused_with_a_reason(broken: object) -> None:
-    assert callable(broken)
+def test_a_broken_descriptor_is_refused_with_a_reason(broken: Callable[[], bytes]) -> None:
     data = broken()
-    assert data != GOOD
+    assert data not in (GOOD, IOS)
     cable = Cable(descriptor_bytes=data)
     assert not cable.host.configured
     assert len(cable.host.faults) == 1
     assert len(cable.host.faults[0].message) > 20
     assert cable.answers() == [(wiring.HID_STATE, b"\x00")]
+
+
+def test_a_mouse_beside_a_touch_screen_moves_nothing_on_linux() -> None:
+    pointer = IOS[IOS.index(b"\x05\x01\x09\x02") :]
+    cable = Cable(descriptor_bytes=GOOD + pointer)
+    assert cable.host.configured
+    out = bytearray(16)
+    cable.send(descriptor.pointer_report(out, True, 5, 5))
+    cable.send(descriptor.pointer_report(out, False, 0, 0))
+    assert cable.phone.touches == []
+    assert cable.host.faults == []
 
 
 def test_errors_of_the_descriptor_name_the_byte() -> None:
@@ -193,11 +244,62 @@ def test_consumer_controls_are_the_keys_that_android_makes_of_them(usage: int, n
 
 
 def test_an_iphone_takes_menu_for_home_and_no_touch_screen() -> None:
-    cable = Cable(os="ios")
+    cable = Cable(os="ios", descriptor_bytes=GOOD)
     out = bytearray(16)
     cable.send(descriptor.consumer_report(out, descriptor.CONSUMER_MENU))
     cable.send(descriptor.touch_report(out, True, 16384, 16384))
     assert [key.name for key in cable.phone.keys] == ["home"]
+    assert cable.phone.touches == []
+
+
+def test_a_pointer_moves_by_its_scale_stops_at_the_edge_and_presses_where_it_stands() -> None:
+    cable = Cable(os="ios", descriptor_bytes=IOS)
+    cursor = cable.host.cursor
+    out = bytearray(16)
+    for _ in range(30):
+        cable.send(descriptor.pointer_report(out, False, -127, -127))
+    assert (cursor.x_mm, cursor.y_mm) == (0, 0)
+    cable.send(descriptor.pointer_report(out, False, 100, 40))
+    cable.send(descriptor.pointer_report(out, True, 0, 0))
+    assert cable.host.keys_down == 1
+    cable.send(descriptor.pointer_report(out, False, 0, 0))
+    (touch,) = cable.phone.touches
+    assert (touch.x_mm, touch.y_mm) == pytest.approx((100 * cursor.mm_per_count, 40 * cursor.mm_per_count))
+    assert cable.host.keys_down == 0
+
+
+def test_without_assistive_touch_an_iphone_has_no_cursor() -> None:
+    cable = Cable(os="ios", descriptor_bytes=IOS)
+    cable.host.cursor.works = False
+    out = bytearray(16)
+    cable.send(descriptor.pointer_report(out, True, 0, 0))
+    cable.send(descriptor.pointer_report(out, False, 0, 0))
+    assert cable.phone.touches == []
+
+
+@pytest.mark.parametrize(
+    ("bit", "name"),
+    [
+        (descriptor.SYSTEM_POWER_DOWN, "power"),
+        (descriptor.SYSTEM_SLEEP, "sleep"),
+        (descriptor.SYSTEM_WAKE_UP, "wakeup"),
+    ],
+)
+def test_system_controls_are_what_linux_makes_of_them(bit: int, name: str) -> None:
+    cable = Cable()
+    out = bytearray(16)
+    cable.send(descriptor.system_report(out, bit))
+    assert cable.host.keys_down == 1
+    cable.send(descriptor.system_report(out, 0))
+    assert [key.name for key in cable.phone.keys] == [name]
+    assert cable.host.keys_down == 0
+
+
+def test_a_contact_that_the_report_does_not_count_is_none() -> None:
+    cable = Cable()
+    report = bytearray(descriptor.touch_report(bytearray(16), True, 8192, 24576))
+    report[7] = 0
+    cable.send(report)
     assert cable.phone.touches == []
 
 

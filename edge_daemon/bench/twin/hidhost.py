@@ -6,15 +6,27 @@ polling interval, as a host controller does, and means what Linux's hid-input an
 
 import unicodedata
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from edge_daemon.bench.twin import hid_descriptor, hid_layouts, wiring
+from edge_daemon.bench.twin.hid_acceptance import (
+    AXIS_X,
+    AXIS_Y,
+    BUTTON_1,
+    CONTACT_COUNT,
+    CONTACT_ID,
+    TIP_SWITCH,
+    application_of,
+    usable_inputs,
+)
+from edge_daemon.bench.twin.hid_cursor import Cursor
 from edge_daemon.bench.twin.hid_descriptor import DescriptorError, Field, Report
 from edge_daemon.bench.twin.phone import Phone
 from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_MM, SCREEN_WIDTH_MM
 
-# bInterval of the boards' endpoint.
+# A phone's usual pace at a full-speed keyboard.
 POLL_NS = 8_000_000
 # From the pull-up to SET_CONFIGURATION takes a phone this long.
 ENUMERATION_NS = 120_000_000
@@ -45,8 +57,11 @@ CONSUMER_KEYS: dict[PhoneOs, dict[int, str]] = {
     },
     "ios": {0x30: "power", 0x40: "home", 0xE9: "volume_up", 0xEA: "volume_down"},
 }
-
-TIP_SWITCH, CONTACT_ID, AXIS_X, AXIS_Y = 0x000D_0042, 0x000D_0051, 0x0001_0030, 0x0001_0031
+# Linux: KEY_POWER, KEY_SLEEP, KEY_WAKEUP. What iOS makes of them is not known: it ignores them here.
+SYSTEM_KEYS: dict[PhoneOs, dict[int, str]] = {
+    "android": {0x81: "power", 0x82: "sleep", 0x83: "wakeup"},
+    "ios": {},
+}
 
 
 @dataclass(frozen=True)
@@ -58,13 +73,16 @@ class HidFault:
 
 
 class HidHost:
-    """One phone as USB host of one board."""
+    """One phone as USB host of one board. poll_ns: how often it asks for a report."""
 
-    def __init__(self, phone: Phone, layout: str, os: PhoneOs = "android") -> None:
+    def __init__(self, phone: Phone, layout: str, os: PhoneOs = "android", *, poll_ns: int = POLL_NS) -> None:
         self._phone = phone
+        self._poll_ns = poll_ns
         self._layout = hid_layouts.LAYOUTS[layout]
         self._consumer = CONSUMER_KEYS[os]
+        self._system = SYSTEM_KEYS[os]
         self._touch_works = os == "android"
+        self.cursor = Cursor(phone, works=True)
         self._answers = bytearray()
         self._caps = False
         self._suspended = False
@@ -73,7 +91,8 @@ class HidHost:
 
     def _forget(self) -> None:
         self._received = bytearray()
-        self._reports: dict[int, Report] = {}
+        self._reports: Mapping[int, Report] = {}
+        self._sizes: dict[int, int] = {}
         self._numbered = True
         self._configure_at_ns: int | None = None
         self._configured = False
@@ -84,6 +103,7 @@ class HidHost:
         self._dead = ""
         self._repeat: tuple[int, int] | None = None
         self._consumer_down: tuple[int, ...] = ()
+        self._system_down: tuple[int, ...] = ()
         self._contacts: dict[int, tuple[float, float]] = {}
 
     @property
@@ -94,7 +114,9 @@ class HidHost:
     @property
     def keys_down(self) -> int:
         """How many keys, modifiers, buttons and contacts the phone holds to be pressed now."""
-        return len(self._keys) + self._modifiers.bit_count() + len(self._consumer_down) + len(self._contacts)
+        controls = len(self._consumer_down) + len(self._system_down)
+        fingers = len(self._contacts) + self.cursor.pressed
+        return len(self._keys) + self._modifiers.bit_count() + controls + fingers
 
     def take_answers(self) -> bytes:
         """Wiring records for the board."""
@@ -170,7 +192,7 @@ class HidHost:
                 self._key_down(usage, at_ns)
             else:
                 data = self._queue.popleft()
-                at_ns, self._next_poll_ns = self._next_poll_ns, self._next_poll_ns + POLL_NS
+                at_ns, self._next_poll_ns = self._next_poll_ns, self._next_poll_ns + self._poll_ns
                 self._take(data, at_ns)
                 self._answers += wiring.record(wiring.HID_COMPLETE, b"\x01")
 
@@ -188,32 +210,31 @@ class HidHost:
     # -- the descriptor --------------------------------------------------------------------------------
 
     def _adopt(self, reports: tuple[Report, ...]) -> None:
-        inputs = {report.ident: report for report in reports if report.kind == "input"}
-        if not inputs:
-            raise DescriptorError("the device has no input report")
-        applications = {field.application for report in inputs.values() for field in report.fields}
-        known = {hid_descriptor.APP_KEYBOARD, hid_descriptor.APP_CONSUMER, hid_descriptor.APP_TOUCH_SCREEN}
-        if not applications & known:
-            raise DescriptorError("no keyboard, consumer control or touch screen among its applications")
-        for report in inputs.values():
-            _check_report(report)
-        self._reports = inputs
-        self._numbered = 0 not in inputs
+        self._reports = usable_inputs(reports)
+        self._sizes = {report.ident: report.size for report in reports if report.kind == "input"}
+        self._numbered = 0 not in self._sizes
 
     # -- reports -----------------------------------------------------------------------------------------
 
     def _take(self, data: bytes, at_ns: int) -> None:
         ident, body = (data[0], data[1:]) if self._numbered and data else (0, data)
-        report = self._reports.get(ident)
-        if report is None or len(body) != report.size:
-            expected = "no such report id" if report is None else f"{report.size} bytes belong to it"
+        size = self._sizes.get(ident)
+        if size is None or len(body) != size:
+            expected = "no such report id" if size is None else f"{size} bytes belong to it"
             self.faults.append(HidFault(at_ns, f"report {ident} with {len(body)} bytes: {expected}"))
             return
-        application = report.fields[0].application
+        report = self._reports.get(ident)
+        if report is None:
+            return
+        application = application_of(report)
         if application == hid_descriptor.APP_KEYBOARD:
             self._keyboard(report, body, at_ns)
         elif application == hid_descriptor.APP_CONSUMER:
             self._consumer_control(report, body, at_ns)
+        elif application == hid_descriptor.APP_SYSTEM:
+            self._system_control(report, body, at_ns)
+        elif application == hid_descriptor.APP_MOUSE:
+            self._mouse(report, body, at_ns)
         elif application == hid_descriptor.APP_TOUCH_SCREEN and self._touch_works:
             self._touch(report, body, at_ns)
 
@@ -272,8 +293,22 @@ class HidHost:
                 self._phone.press_key(self._consumer.get(usage, f"consumer_{usage:x}"), at_ns)
         self._consumer_down = down
 
+    def _system_control(self, report: Report, body: bytes, at_ns: int) -> None:
+        down = _pressed(report, body, hid_descriptor.PAGE_DESKTOP)
+        for usage in down:
+            if usage not in self._system_down:
+                self._phone.press_key(self._system.get(usage, f"system_{usage:x}"), at_ns)
+        self._system_down = down
+
+    def _mouse(self, report: Report, body: bytes, at_ns: int) -> None:
+        values = {usage: value for _, usage, value in _variables(report, body)}
+        self.cursor.moved(values[AXIS_X], values[AXIS_Y], bool(values[BUTTON_1]), at_ns)
+
     def _touch(self, report: Report, body: bytes, at_ns: int) -> None:
         values = {usage: (field, value) for field, usage, value in _variables(report, body)}
+        if not values[CONTACT_COUNT][1]:
+            # A frame of no contacts: hid-multitouch looks at none of them.
+            return
         ident = values[CONTACT_ID][1]
         down = bool(values[TIP_SWITCH][1])
         x_mm = _scaled(*values[AXIS_X], SCREEN_WIDTH_MM)
@@ -288,26 +323,7 @@ class HidHost:
     def _release_contacts(self, now_ns: int) -> None:
         for ident, (x_mm, y_mm) in self._contacts.items():
             self._phone.hid_contact(ident, False, x_mm, y_mm, now_ns)
-
-
-def _check_report(report: Report) -> None:
-    """What makes a report useless although its descriptor is well formed. Raises DescriptorError."""
-    usages = {usage for field in report.fields if not field.constant for usage in field.usages}
-    application = report.fields[0].application
-    if application == hid_descriptor.APP_KEYBOARD:
-        keys = [field for field in report.fields if not field.constant and not field.variable]
-        modifiers = {0x0007_00E0 + bit for bit in range(8)}
-        if not keys or not modifiers <= usages:
-            raise DescriptorError("a keyboard without an array of keys or without its eight modifiers")
-    if application == hid_descriptor.APP_TOUCH_SCREEN:
-        missing = {TIP_SWITCH, CONTACT_ID, AXIS_X, AXIS_Y} - usages
-        if missing:
-            names = ", ".join(f"0x{usage:08x}" for usage in sorted(missing))
-            raise DescriptorError(f"a touch screen without {names}: hid-multitouch does not take it")
-        for field in report.fields:
-            is_axis = bool({AXIS_X, AXIS_Y} & set(field.usages))
-            if is_axis and (field.relative or field.logical_max <= field.logical_min):
-                raise DescriptorError("a touch screen whose axes are relative or have no range")
+        self.cursor.released(now_ns)
 
 
 def _pressed(report: Report, body: bytes, page: int) -> tuple[int, ...]:

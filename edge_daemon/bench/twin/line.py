@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from edge_daemon.bench.twin.line_loss import FrameLoss
+
 
 class Direction:
     """One way along the line, and what is wrong with it."""
@@ -23,9 +25,11 @@ class Direction:
         self._drop = 0
         self._corrupt = 0
         self._noise = 0.0
+        self._loss: FrameLoss | None = None
 
     def heal(self) -> None:
         """Nothing is wrong any more."""
+        self._loss = None
         self._cut_after = None
         self._drop = self._corrupt = 0
         self._noise = 0.0
@@ -46,8 +50,15 @@ class Direction:
         """From now on damage each byte with this probability."""
         self._noise = rate
 
+    def lose_frames(self, rate: float) -> FrameLoss:
+        """From now on lose each frame with this probability; the answer counts them."""
+        self._loss = FrameLoss(self._rng, rate)
+        return self._loss
+
     def carry(self, data: bytes) -> bytes:
         """What arrives of `data`."""
+        if self._loss is not None:
+            data = self._loss.carry(data)
         dropped = min(self._drop, len(data))
         self._drop -= dropped
         arrived = bytearray(data[dropped:])

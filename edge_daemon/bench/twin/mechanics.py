@@ -28,6 +28,14 @@ HISTORY = 600
 
 PARKED_UM = (0, 0, 30_000)
 
+# What a drive with an encoder says of a sprung tip of about 1 N/mm: load rises with the depth, and is noisy.
+LOAD_PERMILLE_PER_MM = 300.0
+LOAD_NOISE_PERMILLE = 4.0
+# Weight and friction of the z carriage.
+LOAD_FREE_PERMILLE = 35.0
+# 4096 steps on the 40 mm circumference of a pinion.
+ENCODER_STEP_MM = 0.01
+
 
 @dataclass(frozen=True)
 class TipPose:
@@ -49,6 +57,7 @@ class Hand:
         self._hand = truth.hand
         self._glass = truth.glass
         self._rng = truth.stream(11)
+        self._feeling = truth.stream(14)
         self._target = [um / 1000.0 for um in PARKED_UM]
         self._drive = list(self._target)
         self._speed = [0.0, 0.0, 0.0]
@@ -96,6 +105,14 @@ class Hand:
         """The drives lose their power: a spring lifts the stylus where it is."""
         x_um, y_um = round(self._drive[0] * 1000), round(self._drive[1] * 1000)
         return self.command(x_um, y_um, PARKED_UM[2], now_ns)
+
+    def feel(self) -> tuple[int, int]:
+        """What the z drive senses: its own z in µm in whole encoder steps, and its load in ‰."""
+        depth_mm = max(0.0, -self.pose().height_mm)
+        load = LOAD_FREE_PERMILLE + LOAD_PERMILLE_PER_MM * depth_mm
+        load += LOAD_NOISE_PERMILLE * float(self._feeling.normal())
+        z_mm = round(self._drive[2] / ENCODER_STEP_MM) * ENCODER_STEP_MM
+        return round(z_mm * 1000), round(min(load, 1000.0))
 
     def advance(self, now_ns: int) -> list[TipPose]:
         """Step the plant to now_ns. Returns the poses passed through, none while at rest."""

@@ -138,6 +138,18 @@ class Physics:
             self.hid_wire.drop()
             self.hid_host.unplugged(self._now())
 
+    def suspend_usb(self, suspended: bool) -> None:
+        """The phone lets the HID board's bus sleep, or wakes it."""
+        with self.lock:
+            self.hid_host.set_suspended(suspended, self._now())
+        self.wake()
+
+    def set_caps_lock(self, on: bool) -> None:
+        """Somebody toggles caps lock on the phone: the board hears of it by its LED report."""
+        with self.lock:
+            self.hid_host.set_caps_lock(on)
+        self.wake()
+
     # -- the loop ----------------------------------------------------------------------------------------
 
     def _now(self) -> int:
@@ -202,6 +214,9 @@ class Physics:
         for index, (x_um, y_um, z_um) in enumerate(setpoints, start=1):
             at_ns = since_ns + (now_ns - since_ns) * index // count
             self.phone.glass(self.hand.command(x_um, y_um, z_um, at_ns))
+        if any(kind == wiring.SENSE for kind, _ in records):
+            self.phone.glass(self.hand.advance(now_ns))
+            self.hand_wire.send(wiring.record(wiring.SENSED, struct.pack("<ih", *self.hand.feel())))
 
     def _take_hid(self, now_ns: int) -> None:
         had_board = self.hid_wire.connection is not None

@@ -18,7 +18,7 @@ from edge_daemon.bench.twin.boards import (
     available_runtime,
 )
 from edge_daemon.bench.twin.camera import CameraTwin, Trouble
-from edge_daemon.bench.twin.hidhost import HidHost, PhoneOs
+from edge_daemon.bench.twin.hidhost import POLL_NS, HidHost, PhoneOs
 from edge_daemon.bench.twin.line import SerialLine
 from edge_daemon.bench.twin.mechanics import Hand, TipPose
 from edge_daemon.bench.twin.phone import Phone
@@ -40,7 +40,8 @@ class SimulatedRig:
 
     seed: draws the hidden truth. directory: for ports, sockets and logs; must exist and have a short path.
     layout and os: what the phone is set to. boards: which boards are there. runtime: None takes MicroPython
-    where it is installed. camera: False leaves the camera out.
+    where it is installed. camera: False leaves the camera out. hid_poll_ns: how often the phone asks the HID board
+    for a report. hand_options: more options of the hand's firmware.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class SimulatedRig:
         boards: tuple[Kind, ...] = ("hand", "hid"),
         camera: bool = True,
         runtime: Runtime | None = None,
+        hid_poll_ns: int = POLL_NS,
+        hand_options: tuple[str, ...] = (),
     ) -> None:
         longest = directory / "hand.wire"
         if len(str(longest).encode()) > MAX_SOCKET_PATH:
@@ -67,6 +70,8 @@ class SimulatedRig:
         self._layout = layout
         self._kinds = boards
         self._with_camera = camera
+        self._hid_poll_ns = hid_poll_ns
+        self._hand_options = hand_options
         self._running: AbstractAsyncContextManager[None] | None = None
 
     async def __aenter__(self) -> "SimulatedRig":
@@ -193,6 +198,14 @@ class SimulatedRig:
         """Somebody shoves the arm."""
         self._physics.push_hand(dx_mm, dy_mm, dz_mm)
 
+    def suspend_phone(self, suspended: bool) -> None:
+        """The phone's USB host goes to sleep, or wakes: no report is taken in between."""
+        self._physics.suspend_usb(suspended)
+
+    def set_caps_lock(self, on: bool) -> None:
+        """Another keyboard toggles caps lock on the phone."""
+        self._physics.set_caps_lock(on)
+
     # -- life --------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
@@ -209,7 +222,7 @@ class SimulatedRig:
         self.phone.on_change(changed)
         now_ns = self.phone.started_ns
         self.hand = Hand(self.truth, now_ns)
-        self.hid_host = HidHost(self.phone, self._layout, self._os)
+        self.hid_host = HidHost(self.phone, self._layout, self._os, poll_ns=self._hid_poll_ns)
         self.camera = CameraTwin(self.truth, self.phone, self.hand)
         self._physics = Physics(self.phone, self.hand, self.hid_host, self._directory, changed)
         self._lines = {kind: self._make_line(kind) for kind in self._kinds}
@@ -264,7 +277,7 @@ class SimulatedRig:
 
     def _make_board(self, kind: Kind) -> BoardProcess:
         if kind == "hand":
-            spec = BoardSpec("hand", self.hand_uid)
+            spec = BoardSpec("hand", self.hand_uid, self._hand_options)
             wire_path = self._physics.hand_wire.path
         else:
             spec = BoardSpec("hid", self.hid_uid, ("--profile", self._os, "--layout", self._layout))

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 JOINTS = 0x01  # '<iii' setpoint, um
 HID_REPORT = 0x02  # report id and bytes
 HID_DESCRIPTOR = 0x03  # '<HB' offset, last piece?; bytes
+SENSE = 0x04  # the board wants to know what z feels
 # twin to board
 HID_COMPLETE = 0x81  # u8 count of reports taken by the phone
 HID_LEDS = 0x82  # u8
 HID_STATE = 0x83  # u8: 0 detached, 1 configured, 2 suspended
 PUSHED = 0x84  # '<iii' displacement, um
+SENSED = 0x85  # '<ih' z of the drive, um; its load, 1/1000
 
 MAX_PAYLOAD = 255
 
