@@ -188,6 +188,7 @@ class Device:
             assert self._nursery is not None
             self._nursery.start_soon(self._replay, job, result.receipt)
             return
+        job.command = command
         job.receipt = self._writer.pending(job)
         job.reached("accepted", self._now_ns())
         if self._closing:
@@ -286,9 +287,10 @@ class Device:
 
         def last_check() -> int:
             self._refuse_dispatch(job)
-            # The boot on which it is about to run: only that boot's memory can say it never arrived.
-            job.command = self.parts.command_for(request.action, job.cmd_id)
+            assert job.command is not None, "set when it was accepted"
             job.begun = True
+            # The boot that the ledger names, not the present one: only the boot that was named durably can be
+            # asked after a crash, so a board that restarted while the action waited must not get it.
             return job.command.board_boot_id
 
         order = Order(request.action, self.eye.orientation_of(bound), job.cmd_id, last_check, on_stage)

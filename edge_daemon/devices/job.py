@@ -25,7 +25,7 @@ class Job:
     """Set when the key was not accepted: nothing was stored, nothing will be executed."""
     deduplicated: bool = False
     command: CommandRef | None = None
-    """Whom to ask about it: the board and the boot it was sent to."""
+    """Whom to ask about it, as the ledger has it; no other boot of the board may get the action."""
     begun: bool = False
     """Set once nothing can take it back: the command is on its way to the board."""
     admitted: trio.Event = field(default_factory=trio.Event)

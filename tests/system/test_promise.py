@@ -206,6 +206,35 @@ async def test_a_newer_holder_fences_off_what_the_older_one_left_in_line(
         assert len(stage.rig.phone.touches) == 2
 
 
+async def test_a_board_that_restarts_while_an_action_waits_does_not_get_it(
+    own_rig: RigFiles, truth_seed: int
+) -> None:
+    """The ledger names the boot to be asked about an action before its first byte; another boot must not get it."""
+    answers: dict[str, Answer] = {}
+    async with (
+        open_stage(truth_seed, own_rig.directory) as stage,
+        open_plane("plane-boot", own_rig.plane_socket) as plane,
+    ):
+
+        async def dispatch(key: str, action: dict[str, object]) -> None:
+            answers[key] = await plane.dispatch(DEVICE, action, key=key)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(dispatch, "text", {"type": "typeText", "text": "seven words or so " * 20})
+            await stored(plane, "text")
+            nursery.start_soon(dispatch, "tap", TAP)
+            await stored(plane, "tap")
+            await stage.rig.reset_board("hand")
+            await plane.wait_until(lambda: plane.devices[DEVICE]["status"] == "offline")
+            await plane.wait_until(lambda: plane.devices[DEVICE]["status"] == "online")
+            assert "text" not in answers, "the text must still be at work, or this shows nothing"
+        assert answers["text"].committed
+        assert answers["tap"].error is not None
+        assert answers["tap"].error["code"] == "device_offline"
+        assert "has restarted" in answers["tap"].error["message"]
+        assert stage.rig.phone.touches == []
+
+
 async def stored(plane: Plane, key: str) -> None:
     """Until the edge has accepted the key."""
     while not (await plane.get_receipt(DEVICE, key))["found"]:
