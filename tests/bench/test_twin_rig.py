@@ -237,3 +237,13 @@ async def test_waiting_for_what_never_happens_ends_with_an_error(tmp_path: Path)
 def test_a_directory_too_deep_for_a_socket_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RigError, match="shorter"):
         SimulatedRig(1, tmp_path / ("d" * 120))
+
+
+async def test_a_rig_left_by_cancellation_leaves_nothing_open(tmp_path: Path) -> None:
+    open_before = len(os.listdir("/proc/self/fd"))
+    with trio.CancelScope() as scope:
+        async with SimulatedRig(5, tmp_path):
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert len(os.listdir("/proc/self/fd")) == open_before

@@ -241,7 +241,9 @@ class SimulatedRig:
                     self._physics.stop()
                     self.camera.stop()
         finally:
-            await trio.to_thread.run_sync(self.camera.close)
+            # Also while being cancelled: what is left open here is found by whoever collects the garbage.
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self.camera.close)
             self._physics.close()
             for line in self._lines.values():
                 line.close()
