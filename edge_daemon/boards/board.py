@@ -1,18 +1,16 @@
 """A board as the daemon sees it: kept online for as long as it runs, one command at a time, never twice."""
 
 import logging
-import math
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
 import trio
 
 from edge_daemon.boards.counters import BoardCounters, CounterBook, LineCounters
 from edge_daemon.boards.errors import CommandFault, NotExecuted, NotSent, OutcomeUnknown, PortError
 from edge_daemon.boards.framelog import FrameLog
+from edge_daemon.boards.hearing import Hearing
 from edge_daemon.boards.info import BoardInfo, BoardKind
 from edge_daemon.boards.link import HostLink, LinkNotReady
 from edge_daemon.boards.link_events import (
@@ -65,10 +63,20 @@ OnStage = Callable[[Stage, int, int], None]
 OpenPort = Callable[[str, int], Awaitable[Port]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    kinds: tuple[type[LinkEvent], ...]
-    send: "trio.MemorySendChannel[LinkEvent]"
+class _Turn:
+    """A lock, taken without a turn of the event loop where it is free: that would cost 15 µs an exchange."""
+
+    def __init__(self) -> None:
+        self._lock = trio.Lock()
+
+    async def __aenter__(self) -> None:
+        try:
+            self._lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Board:
@@ -103,9 +111,9 @@ class Board:
         self._status_changed = trio.Event()
         self._port_failed = True
         self._session: Session | None = None
-        self._listeners: list[_Listener] = []
+        self._hearings: list[Hearing] = []
         self._subscribers: list[trio.MemorySendChannel[BoardEvent]] = []
-        self._turn = trio.Lock()
+        self._turn = _Turn()
         self._book = CounterBook()
         self.last_info: BoardInfo | None = None
 
@@ -182,7 +190,7 @@ class Board:
         Raises NotSent, CommandFault, NotExecuted, OutcomeUnknown, or BodyError for arguments too long.
         Cancelled on the way, the board aborts likewise, and ask() tells the outcome afterwards.
         """
-        async with self._own_turn():
+        async with self._turn:
             session, info = self._online_session()
             if boot_id is not None and info.boot_id != boot_id:
                 raise NotSent(
@@ -190,7 +198,7 @@ class Board:
                 )
             first_byte = session.next_byte()
             outcome: LinkEvent | None = None
-            with self._listen(CommandAccepted, ContactMade, CommandDone, CommandFaulted) as heard:
+            with Hearing(self._hearings, CommandAccepted, ContactMade, CommandDone, CommandFaulted) as heard:
                 session.link.command(cmd_id, op, args, self._now_ns())
                 session.pump()
                 try:
@@ -216,7 +224,7 @@ class Board:
         Waits up to timeout_s (default: ask_timeout_s) for the board to be online. OutcomeUnknown with
         final=False means that it could not be asked.
         """
-        async with self._own_turn():
+        async with self._turn:
             return await self._ask(cmd_id, boot_id, self._ask_timeout_s if timeout_s is None else timeout_s)
 
     async def send_data(self, op: int, args: bytes) -> None:
@@ -225,10 +233,10 @@ class Board:
         Raises NotSent when the link was or went down – the buffer is then not to be relied on –, and
         CommandFault when the board refuses the data.
         """
-        async with self._own_turn():
+        async with self._turn:
             session, _ = self._online_session()
             answer: LinkEvent | None = None
-            with self._listen(DataTaken, DataRefused) as heard:
+            with Hearing(self._hearings, DataTaken, DataRefused) as heard:
                 session.link.data(op, args, self._now_ns())
                 session.pump()
                 try:
@@ -253,21 +261,9 @@ class Board:
         """Lift the latched stop; returns when the board has confirmed. Raises as estop() does."""
         await self._exchange(StopCleared, lambda link: link.clear_estop(self._now_ns()))
 
-    @asynccontextmanager
-    async def _own_turn(self) -> AsyncIterator[None]:
-        """The lock, taken without a turn of the event loop where it is free: that would cost 15 µs an exchange."""
-        try:
-            self._turn.acquire_nowait()
-        except trio.WouldBlock:
-            await self._turn.acquire()
-        try:
-            yield
-        finally:
-            self._turn.release()
-
     async def _exchange(self, answer: type[LinkEvent], ask: Callable[[HostLink], None]) -> None:
         session, _ = self._online_session()
-        with self._listen(answer) as heard:
+        with Hearing(self._hearings, answer) as heard:
             try:
                 ask(session.link)
             except LinkNotReady as err:
@@ -277,39 +273,44 @@ class Board:
         if isinstance(event, Lost):
             raise OutcomeUnknown(event.reason, final=False)
 
-    async def _follow(
-        self, session: Session, heard: "trio.MemoryReceiveChannel[LinkEvent]", on_stage: OnStage | None
-    ) -> LinkEvent:
+    async def _follow(self, session: Session, heard: Hearing, on_stage: OnStage | None) -> LinkEvent:
         """Report stages until the command has ended or the link is lost; returns that event."""
-        async for event in heard:
+        while True:
+            event = await heard.receive()
             if not isinstance(event, CommandAccepted | ContactMade):
                 return event
             if on_stage is not None:
                 stage: Stage = "accepted" if isinstance(event, CommandAccepted) else "contact"
                 on_stage(stage, event.board_us, session.link.clock.to_host_ns(event.board_us))
-        raise AssertionError("a listener's channel is closed by its owner only")
 
     async def _ask(self, cmd_id: int, boot_id: int, timeout_s: float) -> BoardAnswer:
+        # A question needs no deadline of its own: the link repeats it, and gives itself up within seconds.
+        deadline = trio.current_time() + timeout_s
         unreachable = f"the board could not be asked within {timeout_s:g} s"
-        with trio.move_on_after(timeout_s):
-            while True:
-                info = await self.wait_online()
-                if info.boot_id != boot_id:
-                    return OutcomeUnknown(
-                        f"the board has restarted since (reset cause: {info.reset_cause})", final=True
-                    )
-                session, _ = self._online_session()
-                with self._listen(QueryAnswered) as heard:
-                    session.link.query(cmd_id, self._now_ns())
-                    session.pump()
-                    event = await heard.receive()
-                if isinstance(event, QueryAnswered):
-                    answer = _answer(event, session)
-                    if answer is not None:
-                        return answer
-                    unreachable = f"the board was still carrying it out after {timeout_s:g} s"
-                    await trio.sleep(ASK_AGAIN_S)
-        return OutcomeUnknown(unreachable, final=False)
+        while True:
+            if not isinstance(self._status, BoardOnline):
+                with trio.move_on_at(deadline):
+                    await self.wait_online()
+            if not isinstance(self._status, BoardOnline):
+                return OutcomeUnknown(unreachable, final=False)
+            info = self._status.info
+            if info.boot_id != boot_id:
+                return OutcomeUnknown(
+                    f"the board has restarted since (reset cause: {info.reset_cause})", final=True
+                )
+            session, _ = self._online_session()
+            with Hearing(self._hearings, QueryAnswered) as heard:
+                session.link.query(cmd_id, self._now_ns())
+                session.pump()
+                event = await heard.receive()
+            if isinstance(event, QueryAnswered):
+                answer = _answer(event, session)
+                if answer is not None:
+                    return answer
+                unreachable = f"the board was still carrying it out after {timeout_s:g} s"
+                await trio.sleep(ASK_AGAIN_S)
+            if trio.current_time() >= deadline:
+                return OutcomeUnknown(unreachable, final=False)
 
     def _online_session(self) -> tuple[Session, BoardInfo]:
         if self._session is None or isinstance(self._status, BoardOffline):
@@ -391,9 +392,8 @@ class Board:
             self._publish(FlagsReported(read_flags(event.flags)))
         elif isinstance(event, StopLatched | StopCleared):
             self._publish(StopReported(isinstance(event, StopLatched)))
-        for listener in self._listeners:
-            if isinstance(event, (*listener.kinds, Lost)):
-                listener.send.send_nowait(event)
+        for hearing in self._hearings:
+            hearing.hear(event)
 
     def _tell_moved(self, event: MovedByItself) -> None:
         if self._session is not None:
@@ -417,19 +417,6 @@ class Board:
                 # Behind by the whole backlog, or gone: a closed channel is honest, a gap would not be.
                 subscriber.close()
                 self._subscribers.remove(subscriber)
-
-    @contextmanager
-    def _listen(self, *kinds: type[LinkEvent]) -> "Iterator[trio.MemoryReceiveChannel[LinkEvent]]":
-        # Unbounded, and small: one exchange gives a handful of events.
-        send, receive = trio.open_memory_channel[LinkEvent](math.inf)
-        listener = _Listener(kinds, send)
-        self._listeners.append(listener)
-        try:
-            yield receive
-        finally:
-            self._listeners.remove(listener)
-            send.close()
-            receive.close()
 
 
 def _fault(event: CommandFaulted) -> CommandFault:

@@ -7,9 +7,10 @@ Floor: os.write and os.read of as many bytes, blocking, echoed by the same inter
 It is a hard floor: nobody who serves more than one board may block in os.read. So the same echo waited for in
 the daemon's event loop, as its serial port waits, is measured too and called the loop's floor.
 
-Each is measured in several blocks in turn, each with a process of its own, and its quietest block counts: where
-the scheduler puts two processes of one machine moves all of these figures threefold, and a floor from a busy
-moment would flatter the ratio.
+Where the scheduler puts the two processes moves all of these figures threefold, so both ends get a processor of
+their own, in the floors as in the round trip: a board is never on the daemon's core. Each is measured in several
+blocks in turn, each with a process of its own, and its quietest block counts: a floor from a busy moment would
+flatter the ratio.
 """
 
 import os
@@ -76,15 +77,37 @@ def _echo() -> Iterator[int]:
     process = subprocess.Popen([*interpreter(), str(ECHO), str(master)], pass_fds=(master,))
     os.close(master)
     try:
-        os.write(line, MESSAGE)
-        if not select.select([line], [], [], ECHO_PATIENCE_S)[0]:
-            raise EchoSilent(f"the echo did not answer within {ECHO_PATIENCE_S:.0f} s")
-        os.read(line, len(MESSAGE))
-        yield line
+        with apart(process.pid):
+            yield _answering(line)
     finally:
         process.kill()
         process.wait()
         os.close(line)
+
+
+@contextmanager
+def apart(peer_pid: int) -> Iterator[None]:
+    """This thread and the peer on a processor each, where there are two; this thread is set free at the end."""
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        yield
+        return
+    ours, theirs, *_ = sorted(allowed)
+    os.sched_setaffinity(peer_pid, {theirs})
+    os.sched_setaffinity(0, {ours})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def _answering(line: int) -> int:
+    """The line, once the echo has given back a first message. Raises EchoSilent."""
+    os.write(line, MESSAGE)
+    if not select.select([line], [], [], ECHO_PATIENCE_S)[0]:
+        raise EchoSilent(f"the echo did not answer within {ECHO_PATIENCE_S:.0f} s")
+    os.read(line, len(MESSAGE))
+    return line
 
 
 def _echo_once(line: int) -> int:
@@ -127,7 +150,8 @@ async def measure_round_trips(directory: Path, count: int) -> RoundTrips:
                 with wires:
                     nursery.start_soon(board.run)
                     boot_id = (await board.wait_online()).boot_id
-                    samples = [await _ask_once(board, boot_id) for _ in range(WARM_UP + count)]
+                    with apart(firmware.pid):
+                        samples = [await _ask_once(board, boot_id) for _ in range(WARM_UP + count)]
             finally:
                 await firmware.kill()
                 nursery.cancel_scope.cancel()

@@ -63,6 +63,12 @@ class Firmware:
         self.starts += 1
         nursery.start_soon(self._watch, self._process)
 
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
     async def kill(self) -> None:
         """As a reset or a power cut ends it."""
         process, self._process = self._process, None
