@@ -177,8 +177,10 @@ class Device:
             self._refuse_early(job)
         # A known key's command stands in the ledger already; the ledger decides and ignores this one.
         command = _NO_COMMAND if known.found else self.parts.command_for(request.action, job.cmd_id)
+        # Made once: a clock measured meanwhile must not make what is told differ from what is durable.
+        pending = self._writer.pending(job)
         result = await self._ledger.accept(
-            self._writer.pending(job),
+            pending,
             canonical(request.action),
             request.lease.fencing_token,
             command,
@@ -189,7 +191,7 @@ class Device:
             self._nursery.start_soon(self._replay, job, result.receipt)
             return
         job.command = command
-        job.receipt = self._writer.pending(job)
+        job.receipt = pending
         job.reached("accepted", self._now_ns())
         if self._closing:
             await self._fail(

@@ -1,6 +1,6 @@
 """What the hand did, when, and on whose account: the memory behind `edgeMovedSince` and `settled`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass
@@ -9,7 +9,7 @@ class HandHistory:
 
     last_move_end_ns: int = 0
     """End of the hand's last move for whatever reason."""
-    last_edge_move_ns: int = field(default=0)
+    last_edge_move_ns: int = 0
     """Last moment the hand moved for a reason that did not come from the plane: a jog, a calibration, homing,
     an e-stop, a board restart, a push by hand."""
     parked: bool = False

@@ -60,7 +60,9 @@ class HandKeeper:
                 self.on_announced()
                 await self._make_ready(on_change)
                 on_change()
-                while isinstance(status := self.board.status, BoardOnline):
+                status = self.board.status
+                if isinstance(status, BoardOnline):
+                    # Any other status: offline, or online already as another boot, which is not homed either.
                     await self.board.status_other_than(status)
                 self._ready = False
                 self._not_ready_reason = "its hand has not been homed yet"

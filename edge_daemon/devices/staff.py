@@ -1,14 +1,16 @@
 """What staff at the rig may do with a device: take it, look raw, touch at hand coordinates, adopt a calibration."""
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
+
+import trio
 
 from calibration.errors import CalibrationError
 from calibration.result import DeviceCalibration
 from calibration.store import load
-from edge_daemon.boards import BoardError, HandLimits
+from edge_daemon.boards import Board, BoardError, HandLimits
 from edge_daemon.cameras.errors import CameraError
 from edge_daemon.clock import MonotonicNs
 from edge_daemon.config import DeviceSection
@@ -178,13 +180,16 @@ class StaffDesk:
         await _do(self._ready_keeper().park())
 
     async def estop(self) -> None:
-        """Stops every board of the device at once and latches; allowed to anybody at the rig, hold or not."""
-        for board in self._parts.boards:
-            await _do(board.estop())
+        """Stops every board of the device at once and latches; allowed to anybody at the rig, hold or not.
+
+        A board that cannot be stopped keeps none of the others from being stopped; it is told afterwards.
+        """
+        await _each(self._parts.boards, Board.estop)
 
     async def clear_estop(self) -> None:
-        for board in self._parts.boards:
-            await _do(board.clear_estop())
+        """Lifts the stop of every board that has one latched; one that restarted since has none any more."""
+        stopped = [board for board in self._parts.boards if board.flags is None or board.flags.estopped]
+        await _each(stopped, Board.clear_estop)
 
     # -- calibration --------------------------------------------------------------------------------------
 
@@ -226,6 +231,23 @@ class StaffDesk:
         if status != "online":
             raise Refused("device_offline", f"{self._device_id} is {status}: {reason}")
         return keeper
+
+
+async def _each(boards: Sequence[Board], verb: Callable[[Board], Awaitable[None]]) -> None:
+    """`verb` on all boards at once; the first refusal is raised when every one has been tried."""
+    refusals: list[Refused] = []
+
+    async def do(board: Board) -> None:
+        try:
+            await _do(verb(board))
+        except Refused as refusal:
+            refusals.append(refusal)
+
+    async with trio.open_nursery() as nursery:
+        for board in boards:
+            nursery.start_soon(do, board)
+    if refusals:
+        raise refusals[0]
 
 
 async def _do(verb: Awaitable[T]) -> T:

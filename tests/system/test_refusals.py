@@ -124,6 +124,22 @@ async def test_an_emergency_stop_refuses_acts_until_it_is_cleared(calibrated: St
     assert (await plane.look(DEVICE))["frameId"]
 
 
+async def test_an_emergency_stop_reaches_the_other_board_when_one_is_gone(
+    calibrated: Stage, in_rig: InRig, plane: Plane
+) -> None:
+    command = [sys.executable, "-m", "edge_daemon", "estop", DEVICE, "--config", str(calibrated.files.config)]
+    await in_rig(calibrated.rig.unplug, "hand")
+    await plane.wait_until(lambda: plane.devices[DEVICE]["status"] == "offline")
+    try:
+        told = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
+        assert told.returncode == 2, "the hand could not be stopped, and that is said"
+    finally:
+        await in_rig(calibrated.rig.plug, "hand")
+    await plane.wait_until(lambda: plane.devices[DEVICE]["status"] == "online")
+    assert (await refused(plane, {"type": "pressKey", "key": "home"}))["code"] == "estopped"
+    await trio.run_process([*command, "--clear"], capture_stdout=True)
+
+
 async def test_a_parked_screen_refuses_acts_and_looks_until_a_person_resumes(plane: Plane) -> None:
     await plane.set_parked(DEVICE, True, actor_kind="run")
     try:
