@@ -439,4 +439,4 @@ class BoardLink:
         self._send(wire.HELLO, 0, 0, hello.pack())
 
     def _send(self, frame_type: int, session: int, seq: int, body: bytes) -> None:
-        self._output.add(wire.encode_frame(frame_type, self._boot_id, session, seq, body))
+        self._output.add(frame_type, self._boot_id, session, seq, body)

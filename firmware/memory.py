@@ -1,6 +1,6 @@
 """What the board end of the link keeps: results of commands, unacknowledged events, bytes for the line."""
 
-from firmware import wire
+from firmware import framing, wire
 
 EVENTS_KEPT = 8
 OUTPUT_MAX = 1024
@@ -28,6 +28,9 @@ class ResultMemory:
 
     def find(self, cmd_id: int) -> int:
         """The slot of a command, -1 when it is not here."""
+        # Most ids that are looked for are new, and the interpreter's own search costs a fraction of this loop.
+        if cmd_id not in self._cmd_ids:
+            return -1
         for slot in range(wire.RESULTS_KEPT):
             if self._states[slot] != wire.STATE_ABSENT and self._cmd_ids[slot] == cmd_id:
                 return slot
@@ -133,21 +136,22 @@ class Output:
 
     def __init__(self) -> None:
         self._buffer = bytearray(OUTPUT_MAX)
+        self._view = memoryview(self._buffer)
         self._n = 0
         self.dropped = 0
 
-    def add(self, frame: bytes) -> None:
-        end = self._n + len(frame)
-        if end > OUTPUT_MAX:
+    def add(self, frame_type: int, boot_id: int, session_id: int, seq: int, body: bytes) -> None:
+        """One more frame. Raises wire.BodyError as wire.encode_frame() does."""
+        if self._n + framing.FRAME_OVERHEAD + len(body) > OUTPUT_MAX:
             self.dropped += 1
             return
-        self._buffer[self._n : end] = frame
-        self._n = end
+        # Written where it is sent from: a frame of its own would be garbage on the heap a moment later.
+        self._n = framing.encode_frame_into(self._buffer, self._n, frame_type, boot_id, session_id, seq, body)
 
     def take(self) -> bytes:
         """Everything that waits."""
         if not self._n:
             return b""
-        data = bytes(memoryview(self._buffer)[: self._n])
+        data = bytes(self._view[: self._n])
         self._n = 0
         return data

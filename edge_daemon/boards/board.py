@@ -47,6 +47,7 @@ from edge_daemon.boards.status import (
     moved_cause,
     read_flags,
 )
+from edge_daemon.boards.turn import Turn
 from firmware import wire
 
 logger = logging.getLogger(__name__)
@@ -57,26 +58,11 @@ BACKOFF_MAX_S = 2.0
 ASK_AGAIN_S = 0.05
 # A subscriber that falls this far behind has stopped listening; it finds its channel closed.
 SUBSCRIBER_BACKLOG = 256
-
+# What the link tells of the board itself; everything else is an answer, and only whoever asked cares.
+_TELLING = frozenset((Online, Lost, MovedByItself, FlagsChanged, StopLatched, StopCleared))
 
 OnStage = Callable[[Stage, int, int], None]
 OpenPort = Callable[[str, int], Awaitable[Port]]
-
-
-class _Turn:
-    """A lock, taken without a turn of the event loop where it is free: that would cost 15 µs an exchange."""
-
-    def __init__(self) -> None:
-        self._lock = trio.Lock()
-
-    async def __aenter__(self) -> None:
-        try:
-            self._lock.acquire_nowait()
-        except trio.WouldBlock:
-            await self._lock.acquire()
-
-    async def __aexit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 class Board:
@@ -113,7 +99,7 @@ class Board:
         self._session: Session | None = None
         self._hearings: list[Hearing] = []
         self._subscribers: list[trio.MemorySendChannel[BoardEvent]] = []
-        self._turn = _Turn()
+        self._turn = Turn()
         self._book = CounterBook()
         self.last_info: BoardInfo | None = None
 
@@ -240,7 +226,7 @@ class Board:
                 session.link.data(op, args, self._now_ns())
                 session.pump()
                 try:
-                    answer = await heard.receive()
+                    answer = await session.listen(heard)
                 finally:
                     if answer is None:
                         session.drop("sending data was given up")
@@ -269,14 +255,14 @@ class Board:
             except LinkNotReady as err:
                 raise NotSent(str(err)) from err
             session.pump()
-            event = await heard.receive()
+            event = await session.listen(heard)
         if isinstance(event, Lost):
             raise OutcomeUnknown(event.reason, final=False)
 
     async def _follow(self, session: Session, heard: Hearing, on_stage: OnStage | None) -> LinkEvent:
         """Report stages until the command has ended or the link is lost; returns that event."""
         while True:
-            event = await heard.receive()
+            event = await session.listen(heard)
             if not isinstance(event, CommandAccepted | ContactMade):
                 return event
             if on_stage is not None:
@@ -286,13 +272,13 @@ class Board:
     async def _ask(self, cmd_id: int, boot_id: int, timeout_s: float) -> BoardAnswer:
         # A question needs no deadline of its own: the link repeats it, and gives itself up within seconds.
         deadline = trio.current_time() + timeout_s
-        unreachable = f"the board could not be asked within {timeout_s:g} s"
+        asked = False
         while True:
             if not isinstance(self._status, BoardOnline):
                 with trio.move_on_at(deadline):
                     await self.wait_online()
             if not isinstance(self._status, BoardOnline):
-                return OutcomeUnknown(unreachable, final=False)
+                return _not_told(asked, timeout_s)
             info = self._status.info
             if info.boot_id != boot_id:
                 return OutcomeUnknown(
@@ -302,15 +288,15 @@ class Board:
             with Hearing(self._hearings, QueryAnswered) as heard:
                 session.link.query(cmd_id, self._now_ns())
                 session.pump()
-                event = await heard.receive()
+                event = await session.listen(heard)
             if isinstance(event, QueryAnswered):
                 answer = _answer(event, session)
                 if answer is not None:
                     return answer
-                unreachable = f"the board was still carrying it out after {timeout_s:g} s"
+                asked = True
                 await trio.sleep(ASK_AGAIN_S)
             if trio.current_time() >= deadline:
-                return OutcomeUnknown(unreachable, final=False)
+                return _not_told(asked, timeout_s)
 
     def _online_session(self) -> tuple[Session, BoardInfo]:
         if self._session is None or isinstance(self._status, BoardOffline):
@@ -380,6 +366,12 @@ class Board:
     # -- events ---------------------------------------------------------------------------------------
 
     def _on_link_event(self, event: LinkEvent) -> None:
+        if type(event) in _TELLING:
+            self._take_note(event)
+        for hearing in self._hearings:
+            hearing.hear(event)
+
+    def _take_note(self, event: LinkEvent) -> None:
         if isinstance(event, Online):
             self._book.online(event.info)
             self.last_info = event.info
@@ -392,8 +384,6 @@ class Board:
             self._publish(FlagsReported(read_flags(event.flags)))
         elif isinstance(event, StopLatched | StopCleared):
             self._publish(StopReported(isinstance(event, StopLatched)))
-        for hearing in self._hearings:
-            hearing.hear(event)
 
     def _tell_moved(self, event: MovedByItself) -> None:
         if self._session is not None:
@@ -421,6 +411,12 @@ class Board:
 
 def _fault(event: CommandFaulted) -> CommandFault:
     return CommandFault(event.code, refused=event.refused, effect=event.effect, board_us=event.board_us)
+
+
+def _not_told(asked: bool, timeout_s: float) -> OutcomeUnknown:
+    if asked:
+        return OutcomeUnknown(f"the board was still carrying it out after {timeout_s:g} s", final=False)
+    return OutcomeUnknown(f"the board could not be asked within {timeout_s:g} s", final=False)
 
 
 def _answer(event: QueryAnswered, session: Session) -> BoardAnswer | None:

@@ -92,18 +92,21 @@ class FrameLog:
     """The last FRAMES_KEPT frames in each direction; bounded, and cheap until somebody asks for the text."""
 
     def __init__(self) -> None:
-        self._sent: deque[LoggedFrame] = deque(maxlen=FRAMES_KEPT)
-        self._received: deque[LoggedFrame] = deque(maxlen=FRAMES_KEPT)
+        # Plain pairs of (at_ns, frame): this happens for each frame, and almost nobody ever looks.
+        self._sent: deque[tuple[int, wire.Frame]] = deque(maxlen=FRAMES_KEPT)
+        self._received: deque[tuple[int, wire.Frame]] = deque(maxlen=FRAMES_KEPT)
 
     def sent(self, frame: wire.Frame, at_ns: int) -> None:
-        self._sent.append(LoggedFrame(at_ns, True, frame))
+        self._sent.append((at_ns, frame))
 
     def received(self, frame: wire.Frame, at_ns: int) -> None:
-        self._received.append(LoggedFrame(at_ns, False, frame))
+        self._received.append((at_ns, frame))
 
     def entries(self) -> list[LoggedFrame]:
         """Both directions in the order of time."""
-        return sorted([*self._sent, *self._received], key=lambda entry: entry.at_ns)
+        sent = [LoggedFrame(at_ns, True, frame) for at_ns, frame in self._sent]
+        received = [LoggedFrame(at_ns, False, frame) for at_ns, frame in self._received]
+        return sorted(sent + received, key=lambda entry: entry.at_ns)
 
     def dump(self) -> str:
         """One line a frame: milliseconds before the last one, direction, decoded fields. No typed text."""

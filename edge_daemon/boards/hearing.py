@@ -40,12 +40,21 @@ class Hearing:
                 trio.lowlevel.reschedule(self._waiting)
                 self._waiting = None
 
+    @property
+    def empty(self) -> bool:
+        """Whether receive() would have to wait."""
+        return not self._heard
+
     async def receive(self) -> LinkEvent:
         """The next event. Cancelling loses none."""
         await trio.lowlevel.checkpoint_if_cancelled()
         if not self._heard:
             self._waiting = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
+        return self.take()
+
+    def take(self) -> LinkEvent:
+        """The next event, which is there."""
         return self._heard.popleft()
 
     def _stop_waiting(self, _raise_cancel: object) -> trio.lowlevel.Abort:

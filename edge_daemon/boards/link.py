@@ -30,6 +30,8 @@ from firmware import wire
 _MS = 1_000_000
 # A board says HELLO each second, and at most 600 ms after the previous host fell silent.
 HELLO_WAIT_MS = 5000
+_HELLO_WAIT_NS = HELLO_WAIT_MS * _MS
+_SILENCE_NS = wire.HOST_SILENCE_MS * _MS
 
 _State = Literal["hello", "opening", "syncing", "online", "lost"]
 _Exchange = Literal["OPEN", "CMD", "QUERY", "ESTOP", "CLEAR"]
@@ -135,12 +137,16 @@ class HostLink:
 
     def take_output(self) -> bytes:
         """The bytes for the line since the last call."""
+        if not self._output:
+            return b""
         data = bytes(self._output)
         self._output.clear()
         return data
 
     def take_events(self) -> list[LinkEvent]:
         """What happened since the last call, in order."""
+        if not self._events:
+            return []
         events, self._events = self._events, []
         return events
 
@@ -148,13 +154,16 @@ class HostLink:
         """When poll() has something to do, in nanoseconds; None once the link is lost."""
         if self._state == "lost":
             return None
-        deadlines = [retry.due_ns for retry in self._retries.values()]
         if self._state == "hello":
-            deadlines.append(self._heard_ns + HELLO_WAIT_MS * _MS)
-        elif self._state in ("syncing", "online"):
-            deadlines.append(self._heartbeat_due_ns)
-            deadlines.append(self._heard_ns + wire.HOST_SILENCE_MS * _MS)
-        return min(deadlines)
+            due_ns = self._heard_ns + _HELLO_WAIT_NS
+        elif self._state == "opening":
+            return self._retries["OPEN"].due_ns
+        else:
+            due_ns = min(self._heartbeat_due_ns, self._heard_ns + _SILENCE_NS)
+        for retry in self._retries.values():
+            if retry.due_ns < due_ns:
+                due_ns = retry.due_ns
+        return due_ns
 
     # -- what the driver asks -------------------------------------------------------------------------
 

@@ -73,6 +73,8 @@ class SerialPort:
                 await trio.lowlevel.wait_readable(self._fd)
                 data = os.read(self._fd, READ_SIZE)
             except BlockingIOError:
+                # Whoever cancelled this may be waiting for the line by now, and only one task can.
+                await trio.lowlevel.checkpoint_if_cancelled()
                 continue
             except trio.ClosedResourceError:
                 raise self._gone("it was closed here") from None

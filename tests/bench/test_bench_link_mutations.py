@@ -73,7 +73,7 @@ NO_MEMORY = (
 NO_ORDER = ("firmware/link.py", "        elif behind:\n", "        elif False:\n")
 NO_CHECKSUM = (
     "firmware/framing.py",
-    'if struct.unpack_from("<I", self._raw, end)[0] != binascii.crc32(memoryview(self._raw)[:end]):',
+    "if binascii.crc32(self._view[1:n]) != _CRC_RESIDUE:",
     "if False:",
 )
 NO_RELEASE = (

@@ -120,10 +120,10 @@ def test_a_hello_that_cannot_be_read_is_refused_with_its_value(body, words):
 def test_another_protocol_is_named():
     content = struct.pack(framing.HEADER, 2, wire.HELLO, BOOT, 0, 0)
     content += struct.pack("<I", binascii.crc32(content))
-    coded = bytearray(len(content) + 1)
-    framing.cobs_encode_into(coded, 0, content)
+    coded = bytearray(b"\x00" + content + b"\x00")
+    framing.cobs_encode(coded, 0, len(content) + 1)
     link = HostLink(SESSION, 0)
-    link.receive(b"\x00" + bytes(coded) + b"\x00", 0)
+    link.receive(b"\x00" + bytes(coded), 0)
     assert "protocol 2" in lost_reason(link)
 
 

@@ -100,6 +100,29 @@ async def test_a_hang_up_wakes_a_waiting_reader(pty, port, nursery):
         await port.read()
 
 
+async def test_a_cancelled_read_whose_bytes_another_took_leaves_the_line_to_that_one(
+    pty, port, nursery, monkeypatch
+):
+    waiting = []
+    wait_readable = trio.lowlevel.wait_readable
+
+    async def only_one(fd):
+        waiting.append(fd)
+        await wait_readable(fd)
+
+    def taken_by_another(fd, size):
+        scope.cancel()
+        raise BlockingIOError
+
+    monkeypatch.setattr(trio.lowlevel, "wait_readable", only_one)
+    monkeypatch.setattr("edge_daemon.boards.port.os.read", taken_by_another)
+    os.write(pty.far, b"x")
+    with trio.fail_after(5), trio.CancelScope() as scope:
+        await port.read()
+    assert scope.cancelled_caught
+    assert len(waiting) == 1, "it went for the line once more"
+
+
 async def test_closing_wakes_reader_and_writer(pty, port):
     async def read():
         with pytest.raises(PortGone):

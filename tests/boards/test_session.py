@@ -8,8 +8,9 @@ import pytest
 import trio
 
 from edge_daemon.boards.errors import PortGone
+from edge_daemon.boards.hearing import Hearing
 from edge_daemon.boards.link import HostLink
-from edge_daemon.boards.link_events import Lost
+from edge_daemon.boards.link_events import Lost, StopCleared, StopLatched
 from edge_daemon.boards.port import SerialPort
 from edge_daemon.boards.session import Session
 from firmware import wire
@@ -80,3 +81,128 @@ async def test_bytes_that_the_line_does_not_take_at_once_leave_when_it_does(port
     assert (frame.type, frame.boot_id) == (wire.OPEN, 7)
     assert session.has_left(0)
     session.drop("the test is over")
+
+
+# -- who reads the line: the session, or the task that waits for an answer -------------------------------------
+
+
+class TellingLink:
+    """A link that understands two bytes: S latches the stop, C clears it."""
+
+    def __init__(self):
+        self.events = []
+
+    def receive(self, data, now_ns):
+        self.events += [StopLatched(now_ns) if byte == ord("S") else StopCleared() for byte in data]
+
+    def take_events(self):
+        events, self.events = self.events, []
+        return events
+
+    def take_output(self):
+        return b""
+
+    def next_deadline(self):
+        return 1 << 62
+
+
+class HandPort:
+    """A port whose reads the test ends by hand, each with its own bytes; a cancelled read may end as well."""
+
+    bytes_written = 0
+
+    def __init__(self, deaf=False):
+        self.reads = []
+        self.deaf = deaf
+        self.reader = None
+
+    async def read(self):
+        self.reader = trio.lowlevel.current_task().name
+        send, receive = trio.open_memory_channel(1)
+        self.reads.append(send)
+        with trio.CancelScope(shield=self.deaf):
+            try:
+                return await receive.receive()
+            finally:
+                self.reads.remove(send)
+
+    async def give(self, data, index=-1):
+        await trio.testing.wait_all_tasks_blocked()
+        self.reads[index].send_nowait(data)
+
+    def stop_writing(self):
+        pass
+
+
+class Ears:
+    """A session on such a port, and what tasks that listen have heard."""
+
+    def __init__(self, nursery, port):
+        self.port = port
+        self.hearings = []
+        self.told = []
+        self.session = Session(port, TellingLink(), self.on_event, lambda: 0)
+        self.nursery = nursery
+        nursery.start_soon(self.session.run)
+
+    def on_event(self, event):
+        for hearing in self.hearings:
+            hearing.hear(event)
+
+    async def listen(self, *kinds):
+        with Hearing(self.hearings, *kinds) as heard:
+            self.told.append(await self.session.listen(heard))
+
+    async def told_types(self):
+        await trio.testing.wait_all_tasks_blocked()
+        return [type(event) for event in self.told]
+
+
+async def test_one_task_at_a_time_reads_the_line_and_all_that_listen_hear_theirs(nursery):
+    ears = Ears(nursery, port := HandPort())
+    await trio.testing.wait_all_tasks_blocked()
+    for kind in (StopLatched, StopCleared, StopCleared):
+        nursery.start_soon(ears.listen, kind)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(port.reads) == 1
+        assert "listen" in port.reader
+    await port.give(b"S")
+    assert await ears.told_types() == [StopLatched]
+    assert len(port.reads) == 1, "the first one has left; the line must be read for the others"
+    await port.give(b"C")
+    assert await ears.told_types() == [StopLatched, StopCleared, StopCleared]
+    assert len(port.reads) == 1
+    ears.session.drop("the test is over")
+
+
+async def test_what_the_session_read_just_before_somebody_listens_reaches_him(nursery):
+    ears = Ears(nursery, port := HandPort(deaf=True))
+    await trio.testing.wait_all_tasks_blocked()
+    port.deaf = False
+    nursery.start_soon(ears.listen, StopLatched)
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(port.reads) == 2, "a read whose bytes have come can no longer be cancelled"
+    await port.give(b"S", 0)
+    assert await ears.told_types() == [StopLatched]
+    ears.session.drop("the test is over")
+
+
+async def test_who_listens_is_told_when_the_session_ends(nursery):
+    ears = Ears(nursery, HandPort())
+    nursery.start_soon(ears.listen, StopLatched)
+    await trio.testing.wait_all_tasks_blocked()
+    ears.session.drop("the test is over")
+    assert await ears.told_types() == [Lost]
+
+
+async def test_when_who_listens_is_cancelled_the_session_reads_on(nursery):
+    ears = Ears(nursery, port := HandPort())
+    await trio.testing.wait_all_tasks_blocked()
+    with trio.move_on_after(0.01):
+        await ears.listen(StopLatched)
+    nursery.start_soon(ears.listen, StopCleared)
+    nursery.start_soon(ears.listen, StopLatched)
+    await port.give(b"SC")
+    assert sorted(kind.__name__ for kind in await ears.told_types()) == ["StopCleared", "StopLatched"]
+    assert len(port.reads) == 1
+    ears.session.drop("the test is over")

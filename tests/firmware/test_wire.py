@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware import wire
-from firmware.framing import cobs_decode_into, cobs_encode_into
+from firmware.framing import cobs_decode, cobs_encode
 
 ROOT = Path(__file__).parents[2]
 VECTORS = json.loads((Path(__file__).parent / "wire_vectors.json").read_text())
@@ -85,13 +85,18 @@ def test_the_longest_frame_is_exactly_as_long_as_promised():
 
 @given(st.binary(max_size=253))
 def test_cobs_has_no_zero_and_comes_back(raw):
-    coded = bytearray(len(raw) + 1)
-    assert cobs_encode_into(coded, 0, raw) == len(coded)
-    assert 0 not in coded
-    assert bytes(coded) == reference_cobs(raw)
-    decoded = bytearray(len(raw))
-    assert cobs_decode_into(decoded, coded) == len(raw)
-    assert decoded == raw
+    block = bytearray(b"\x00" + raw + b"\x00")
+    cobs_encode(block, 0, len(raw) + 1)
+    assert bytes(block) == reference_cobs(raw) + b"\x00"
+    assert cobs_decode(block, len(raw) + 1)
+    assert bytes(block[1:-1]) == raw
+
+
+@given(st.binary(min_size=1, max_size=190).map(lambda block: block.replace(b"\x00", b"\x01")))
+def test_what_cobs_takes_is_what_the_definition_makes_and_nothing_else(block):
+    buffer = bytearray(block) + b"\x00"
+    taken = cobs_decode(buffer, len(block))
+    assert not taken or reference_cobs(bytes(buffer[1:-1])) == block
 
 
 @given(st.lists(st.tuples(headers, bodies), max_size=5), st.randoms(use_true_random=False))
@@ -158,7 +163,7 @@ def test_a_line_without_delimiters_takes_no_memory_and_is_counted_as_oversize():
     for _ in range(1000):
         decoder.feed(b"\xaa" * 1000)
     assert decoder.oversize == 1
-    assert len(decoder._coded) < wire.FRAME_MAX
+    assert len(decoder._block) < wire.FRAME_MAX
     frame = wire.encode_frame(wire.OPEN, 1, 2, 3)
     assert [content(found) for found in decoder.feed(frame)] == [((wire.OPEN, 1, 2, 3), b"")]
 

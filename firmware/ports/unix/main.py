@@ -65,6 +65,7 @@ class SerialLine:
         self._file = open(fd, "r+b", 0)
         self._poller = poller
         self._buffer = bytearray(256)
+        self._view = memoryview(self._buffer)
         self._absent_since_us = -1
         self._poller.register(self._file, select.POLLIN)
 
@@ -87,7 +88,7 @@ class SerialLine:
             # A pty says EIO, a socket says end of file.
             self._poller.unregister(self._file)
             self._absent_since_us = now_us
-        return bytes(memoryview(self._buffer)[:n]) if n else b""
+        return bytes(self._view[:n]) if n else b""
 
     def look_again(self, now_us: int) -> None:
         """After ABSENT_US of absence let the poll tell again whether somebody is there."""
