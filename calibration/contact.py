@@ -5,18 +5,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.errors import ContactNotFound, FitRefused
-from calibration.fitting import Matrix, require_rank
+from calibration.fitting import Matrix, Vector, require_rank
 from calibration.models import ContactPlane
 
 # Heights are repeatable to a few hundredths of a mm: an interval may miss its plane by so much.
 HEIGHT_NOISE_MM = 0.1
+# Curved glass, or a screen that gives way in its middle, leaves a plane by so much and can still be pressed by it.
+CURVED_MAX_MM = 0.25
+# So many touches in a row that all met the glass, each lower than the free height before them, make that free
+# height doubtful: a touch that the phone missed looks like free air.
+DOUBTFUL_AFTER = 2
 
 
 class HeightSearch:
     """Closes in on the contact height at one place. No touch goes further than one step below free air.
 
     `free_mm` is a height that is above the glass: found so by a touch without a dot, or assumed. An assumed
-    bound at which the search ends is checked by a touch of its own.
+    bound at which the search ends is checked by a touch of its own, and so is a free height that everything
+    since speaks against.
     """
 
     def __init__(
@@ -32,6 +38,7 @@ class HeightSearch:
         self._touching, self._touching_known = touching_mm, False
         self._step, self._resolution, self._floor = step_mm, resolution_mm, floor_mm
         self._widen = 4.0 * resolution_mm
+        self._touched_since_free = 0
 
     def next_press_z(self) -> float | None:
         """The height of the next touch in mm, or None when the contact is known well enough.
@@ -44,7 +51,7 @@ class HeightSearch:
             return self._above_floor(max((self._free + self._touching) / 2.0, self._free - self._step))
         if not self._touching_known:
             return self._above_floor(self._touching)
-        if not self._free_known:
+        if not self._free_known or self._touched_since_free >= DOUBTFUL_AFTER:
             return self._free
         return None
 
@@ -52,11 +59,13 @@ class HeightSearch:
         """Tell the search whether the touch at that height left a dot."""
         if touched:
             self._touching, self._touching_known = press_z_mm, True
+            self._touched_since_free += 1
             if press_z_mm >= self._free:
                 self._free, self._free_known = press_z_mm + self._widen, False
                 self._widen *= 2.0
         else:
             self._free, self._free_known = press_z_mm, True
+            self._touched_since_free = 0
             if self._touching is not None and press_z_mm <= self._touching:
                 self._touching, self._touching_known = press_z_mm - self._widen, False
                 self._widen *= 2.0
@@ -123,7 +132,8 @@ def predict(sites: list[Site], x_mm: float, y_mm: float, tilt_max: float) -> Pre
 def fit_plane(sites: list[Site]) -> ContactPlane:
     """The plane through the sites, weighted by their intervals.
 
-    Raises FitRefused for sites in a line, or a site further from the plane than its interval explains.
+    Raises FitRefused for sites in a line, or a site further from the plane than its interval and glass that is
+    curved or gives way explain.
     """
     design = _design(sites)
     heights = np.array([site.contact_mm for site in sites])
@@ -136,15 +146,25 @@ def fit_plane(sites: list[Site]) -> ContactPlane:
     slope_x, slope_y, level = np.linalg.lstsq(unit * weight[:, None], heights * weight, rcond=None)[0]
     a, b = float(slope_x / spread[0]), float(slope_y / spread[1])
     plane = ContactPlane(a=a, b=b, c=float(level - a * middle[0] - b * middle[1]))
-    off = heights - [plane.contact_z(site.x_mm, site.y_mm) for site in sites]
+    off = _off_plane(plane, sites)
     worst = int(np.argmax(np.abs(off) - widths))
-    if abs(off[worst]) > widths[worst] + HEIGHT_NOISE_MM:
+    if abs(off[worst]) > widths[worst] + CURVED_MAX_MM:
         raise FitRefused(
             f"the glass at hand ({sites[worst].x_mm:.1f}, {sites[worst].y_mm:.1f}) mm is {off[worst]:+.2f} mm "
-            "off a plane through all places; check that the phone lies firmly, the stylus is tight, and the "
+            f"off a plane through all places, the limit is {CURVED_MAX_MM} mm; "
+            "check that the phone lies firmly, the stylus is tight, and the "
             "screen is flat"
         )
     return plane
+
+
+def plane_residual_mm(plane: ContactPlane, sites: list[Site]) -> float:
+    """The largest distance of a site's height from the plane: curvature, compliance and the search's own width."""
+    return float(np.abs(_off_plane(plane, sites)).max())
+
+
+def _off_plane(plane: ContactPlane, sites: list[Site]) -> Vector:
+    return np.array([site.contact_mm - plane.contact_z(site.x_mm, site.y_mm) for site in sites])
 
 
 def _design(sites: list[Site]) -> Matrix:

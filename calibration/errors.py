@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from calibration.result import Acceptance
+    from calibration.acceptance import Acceptance
 
 
 class CalibrationError(Exception):
@@ -12,6 +12,10 @@ class CalibrationError(Exception):
 
 class TargetImpossible(CalibrationError):
     """No board can be laid out on a screen of that size."""
+
+
+class TargetsNotWritten(CalibrationError):
+    """The page, a picture or the marker sheet could not be written to its folder."""
 
 
 class OptionsInvalid(CalibrationError):
@@ -50,6 +54,34 @@ class PageChanged(PictureRefused):
     """The picture changed in more than a dot: another page, a notification, a phone or camera that moved."""
 
 
+class UpsideDown(PictureRefused):
+    """The page on the phone is turned against what was asked for."""
+
+
+class SecondBoard(PictureRefused):
+    """More than one calibration board is in view: which one is the phone's?"""
+
+
+class BadExposure(PictureRefused):
+    """The picture is over- or underexposed where it is measured."""
+
+
+class Banding(PictureRefused):
+    """Rows of the picture differ in brightness: the exposure does not fit the display's flicker."""
+
+
+class Moire(PictureRefused):
+    """The display's pixels beat with the camera's."""
+
+
+class Glare(PictureRefused):
+    """A reflection covers part of the screen."""
+
+
+class MarksOff(PictureRefused):
+    """The page's control marks are not where the camera model sees them."""
+
+
 class FitRefused(CalibrationError):
     """The measurements do not determine a model, or contradict it."""
 
@@ -80,6 +112,14 @@ class TouchRefused(RigRefused):
 
 class Declined(RigRefused):
     """The person at the rig, or the phone, did not do what was asked."""
+
+
+class Rejected(RigRefused):
+    """The person at the rig looked at the verdict and said no."""
+
+
+class BacklashTooLarge(CalibrationError):
+    """The drives have more play than coming from one side takes out."""
 
 
 class ContactNotFound(CalibrationError):
@@ -123,3 +163,27 @@ class BoardMismatch(StoreError):
 
 class DeviceMismatch(StoreError):
     """The calibration belongs to another phone."""
+
+
+class FirmwareMismatch(StoreError):
+    """The calibration was made with another firmware of the board, which may move differently."""
+
+
+class CameraMismatch(StoreError):
+    """The calibration was made with another camera, or another picture size of it."""
+
+
+class ScreenMismatch(StoreError):
+    """The screen's size in the configuration is not the one that the calibration was made for."""
+
+
+class Expired(StoreError):
+    """The calibration is older than it may get."""
+
+
+class Invalidated(StoreError):
+    """Something was found since that made the calibration untrue."""
+
+
+class UnknownEntry(StoreError):
+    """The history has no entry of that name."""

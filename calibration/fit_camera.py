@@ -7,14 +7,25 @@ import numpy as np
 import numpy.typing as npt
 
 from calibration.errors import CoverageRefused, FitRefused, ResidualRefused
-from calibration.fitting import Matrix, Vector, apply_homography, fit_homography, gauss_newton, normalisation
+from calibration.fitting import (
+    Matrix,
+    Vector,
+    apply_homography,
+    as_good,
+    fit_homography,
+    gauss_newton,
+    normalisation,
+)
 from calibration.models import CameraModel, distort
 from calibration.screen import ScreenGeometry
 from calibration.targets import Points
 
-# Lens terms beyond the homography, from nothing to (k1, k2, p1, p2). Every fit is tried and the simplest
-# within one standard error of the best on held-out corners is taken (Hastie et al., 7.10).
-LENS_TERMS = (0, 1, 2, 4)
+# The lens terms that are tried beyond the homography, as places in (k1, k2, p1, p2), by their number. The simplest
+# within one standard error of the best on held-out corners is taken (`as_good`). p1 and p2 also stand for a principal
+# point off the picture's middle: with 12 px of that, and k3 up to 0.02, all four miss by 0.0025 mm at worst without
+# noise. At 0.1 px of corner noise and 5 pictures the worst place of the screen is typically 0.012 mm off, 0.051 mm in
+# the worst of 200 simulated cameras. A k3 would make 0.034 mm of the former, a free centre gains nothing.
+LENS_TERMS: dict[int, tuple[int, ...]] = {0: (), 1: (0,), 2: (0, 1), 3: (0, 2, 3), 4: (0, 1, 2, 3)}
 FOLDS = 4
 # A corner this many robust standard deviations off (and at least 0.5 px) was mis-detected: glare, dust.
 OUTLIER_SIGMAS = 6.0
@@ -113,7 +124,7 @@ def _fit(screen_mm: Points, seen: Points, terms: int) -> _Fit:
 
     def split(parameters: Vector) -> _Fit:
         lens = np.zeros(4)
-        lens[:terms] = parameters[8:]
+        lens[list(LENS_TERMS[terms])] = parameters[8:]
         return _Fit(np.append(parameters[:8], 1.0).reshape(3, 3), lens)
 
     def distances(parameters: Vector) -> Vector:
@@ -152,8 +163,7 @@ def _held_out_errors(screen_mm: Points, seen: Points, fold: npt.NDArray[np.int64
 def _simplest(held_out: dict[int, Vector]) -> int:
     losses = {terms: errors**2 for terms, errors in held_out.items()}
     best = min(losses.values(), key=lambda loss: float(loss.mean()))
-    limit = float(best.mean()) + float(best.std()) / np.sqrt(len(best))
-    return next(terms for terms in LENS_TERMS if float(losses[terms].mean()) <= limit)
+    return next(terms for terms in LENS_TERMS if as_good(losses[terms], best))
 
 
 def _require_coverage(screen: ScreenGeometry, ids: npt.NDArray[np.int64], board_mm: Points) -> None:

@@ -13,6 +13,8 @@ Matrix = npt.NDArray[np.float64]
 
 # Beyond this condition number of a normalised design matrix its parameters are not determined by the data.
 CONDITION_MAX = 1e4
+# A place whose own fit follows it to within this share is predicted by nothing else.
+LEVERAGE_ROOM_MIN = 1e-3
 
 
 def apply_homography(homography: Matrix, points: Points) -> Points:
@@ -39,6 +41,32 @@ def require_rank(design: Matrix, what: str) -> None:
             f"{len(design)} equations do not determine the {design.shape[1]} terms of the {what}; "
             "use more places, spread over the whole screen and not along lines"
         )
+
+
+def as_good(losses: Vector, best: Vector) -> bool:
+    """Whether a model's held-out losses (N,) are within one standard error of the best model's, same points.
+
+    The standard error is that of the difference, point by point: what noise both models meet alike says nothing about
+    which is better, and the textbook's rule (Hastie et al., 7.10), which counts it, lets too simple a model stand.
+    """
+    more = losses - best
+    return float(more.mean()) <= float(more.std(ddof=1)) / float(np.sqrt(len(more)))
+
+
+def deleted_residuals(design: Matrix, values: Matrix, what: str) -> Matrix:
+    """How far each row of values (N, M) is from the least-squares fit to all the other rows; (N, M).
+
+    residual / (1 - leverage), exactly what refitting gives (Cook & Weisberg 1982, 2.2). Raises FitRefused where a
+    row alone determines part of the fit.
+    """
+    require_rank(design, what)
+    q, _ = np.linalg.qr(design)
+    free = 1.0 - (q**2).sum(axis=1)
+    if not float(free.min()) > LEVERAGE_ROOM_MIN:
+        raise FitRefused(
+            f"without one of the {len(design)} places the others do not determine the {what}; touch more places"
+        )
+    return np.asarray((values - q @ (q.T @ values)) / free[:, None], dtype=np.float64)
 
 
 def gauss_newton(

@@ -5,26 +5,41 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from calibration.acceptance import Acceptance
+from calibration.backlash import Backlash
+from calibration.drift import DriftReference
 from calibration.errors import OutsideModel
 from calibration.fit_camera import CameraQuality
 from calibration.fit_hand import HandQuality
+from calibration.fit_hid import DigitizerModel, HidQuality, PointerModel
 from calibration.models import CameraModel, ContactPlane, HandModel
-from calibration.screen import ScreenGeometry
+from calibration.picture_checks import PictureChecks
+from calibration.rig import Side, Turn
+from calibration.screen import Pair, ScreenGeometry
 
-Pair = tuple[float, float]
-TouchStep = Literal["contact", "triangle", "plane", "grid", "acceptance"]
+TouchStep = Literal["contact", "triangle", "plane", "backlash", "grid", "acceptance", "verify"]
+
+AreaBehaviour = Literal["keeps", "turns"]
+"""Of a digitizer's area when the page is turned: it keeps its place on the glass, or turns with the page."""
 
 
 class TouchRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One touch as it was commanded (hand mm) and seen (screen mm, or None: it left no dot)."""
+    """One touch as it was sent and seen.
+
+    sent: hand mm, digitizer fractions or pointer counts. seen_mm: screen mm, None where it left no dot.
+    press_z_mm: hand mm, None without a hand. approach: the sides that hand x and hand y came from. outlier: the fit
+    dropped it. replaced: a person had its place touched again, so no fit may use it.
+    """
 
     step: TouchStep
-    hand_mm: Pair
-    press_z_mm: float
+    sent: Pair
+    press_z_mm: float | None
     seen_mm: Pair | None
     whole: bool
     target_mm: Pair | None = None
     outlier: bool = False
+    approach: tuple[Side, Side] = ("low", "low")
+    replaced: bool = False
 
 
 class CornerRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,75 +50,62 @@ class CornerRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     looks: int
 
 
-class HeldOutTouch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An acceptance touch: where it was sent and where it landed, screen mm, and the error both ways."""
+class MarkRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One control mark of the dots page: where the page draws it and where the camera model sees it, screen mm."""
 
-    target_mm: Pair
-    landed_mm: Pair
-    error_mm: float
-    error_grid: float
+    drawn_mm: Pair
+    seen_mm: Pair
 
 
-class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far held-out touches landed from where they were sent: the calibration's only verdict."""
+class CameraPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the camera sees the screen. None: not measured by the version that made it.
 
-    touches: tuple[HeldOutTouch, ...]
-    limit_mm: float
-    p50_mm: float
-    p95_mm: float
-    max_mm: float
-    p50_grid: float
-    p95_grid: float
-    max_grid: float
+    turn: how the board's page was turned, without which its corners' ids say nothing.
+    """
 
-    @classmethod
-    def of(cls, screen: ScreenGeometry, pairs: list[tuple[Pair, Pair]], limit_mm: float) -> "Acceptance":
-        """Judge (target, landed) pairs in screen mm. Percentiles are interpolated linearly."""
-        targets = np.array([pair[0] for pair in pairs], dtype=np.float64)
-        landed = np.array([pair[1] for pair in pairs], dtype=np.float64)
-        mm = np.linalg.norm(landed - targets, axis=1)
-        grid = np.linalg.norm(screen.mm_to_grid(landed - targets), axis=1)
-        p50_mm, p95_mm = (float(v) for v in np.percentile(mm, [50.0, 95.0]))
-        p50_grid, p95_grid = (float(v) for v in np.percentile(grid, [50.0, 95.0]))
-        return cls(
-            touches=tuple(
-                HeldOutTouch(target_mm=t, landed_mm=at, error_mm=float(e), error_grid=float(g))
-                for (t, at), e, g in zip(pairs, mm, grid, strict=True)
-            ),
-            limit_mm=limit_mm,
-            p50_mm=p50_mm,
-            p95_mm=p95_mm,
-            max_mm=float(mm.max()),
-            p50_grid=p50_grid,
-            p95_grid=p95_grid,
-            max_grid=float(grid.max()),
-        )
+    model: CameraModel
+    quality: CameraQuality
+    corners: tuple[CornerRecord, ...]
+    marks: tuple[MarkRecord, ...] = ()
+    noise_sigma: float | None = None
+    checks: PictureChecks | None = None
+    reference: DriftReference | None = None
+    turn: Turn = "portrait"
 
     @property
-    def worst(self) -> HeldOutTouch:
-        """The touch that landed furthest from its target."""
-        return max(self.touches, key=lambda touch: touch.error_mm)
+    def marks_mean_mm(self) -> float | None:
+        """How far all control marks together lie from where the page draws them: a bias of the model."""
+        return None if not self.marks else float(np.hypot(*self._mark_errors().mean(axis=0)))
 
     @property
-    def passed(self) -> bool:
-        """Whether even the worst touch is within the limit."""
-        return self.max_mm <= self.limit_mm
+    def marks_max_mm(self) -> float | None:
+        """The worst control mark's distance from where the page draws it."""
+        return None if not self.marks else float(np.hypot(*self._mark_errors().T).max())
+
+    def _mark_errors(self) -> "np.typing.NDArray[np.float64]":
+        return np.array([np.subtract(mark.seen_mm, mark.drawn_mm) for mark in self.marks])
 
 
-class DeviceCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that the acting path needs, and what it was computed from."""
+class HandPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the hand must go for a place on the screen, and how deep.
 
-    screen: ScreenGeometry
-    camera: CameraModel
-    hand: HandModel
+    contact_residual_mm: the largest distance of a measured contact height from the plane, for glass that is curved
+    or gives way.
+    """
+
+    model: HandModel
     contact: ContactPlane
     overtravel_mm: float
     overtravel_limit_mm: float
-    acceptance: Acceptance
-    camera_quality: CameraQuality
-    hand_quality: HandQuality
-    corners: tuple[CornerRecord, ...]
+    quality: HandQuality
     touches: tuple[TouchRecord, ...]
+    approach_mm: float | None = None
+    backlash: Backlash | None = None
+    contact_residual_mm: float | None = None
+
+    def grid_to_hand(self, x: float, y: float) -> Pair:
+        """Grid units 0..1000 (portrait) to hand mm. Raises OutsideModel off the grid."""
+        return self.model.grid_to_hand(x, y)
 
     def contact_z(self, x_mm: float, y_mm: float) -> float:
         """The height in hand mm at which the stylus meets the glass at hand coordinates."""
@@ -121,3 +123,45 @@ class DeviceCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 "the stylus or the glass would suffer"
             )
         return self.contact_z(x_mm, y_mm) - beyond
+
+
+class DigitizerPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a HID board's touch screen must report a contact for a place on the screen.
+
+    turn: how the page was turned meanwhile. area: what the digitizer's area does in another turn; None where that
+    was not measured.
+    """
+
+    model: DigitizerModel
+    quality: HidQuality
+    touches: tuple[TouchRecord, ...]
+    turn: Turn = "portrait"
+    area: AreaBehaviour | None = None
+
+
+class PointerPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many counts carry a relative pointer from its corner to a place on the screen."""
+
+    model: PointerModel
+    quality: HidQuality
+    touches: tuple[TouchRecord, ...]
+
+
+class DeviceCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that the acting path needs, and what it was computed from.
+
+    One of hand, digitizer and pointer at most: what touches the phone. Without any, acceptance is None.
+    """
+
+    screen: ScreenGeometry
+    camera: CameraPart
+    hand: HandPart | None = None
+    digitizer: DigitizerPart | None = None
+    pointer: PointerPart | None = None
+    acceptance: Acceptance | None = None
+
+    @property
+    def touches(self) -> tuple[TouchRecord, ...]:
+        """Every touch that was made for it; none where nothing touches."""
+        part = self.hand or self.digitizer or self.pointer
+        return part.touches if part is not None else ()

@@ -7,6 +7,7 @@ from calibration.errors import OptionsInvalid
 from calibration.targets import Points
 
 GRID = 1000.0
+Pair = tuple[float, float]
 
 
 class ScreenGeometry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

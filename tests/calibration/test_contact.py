@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from calibration.contact import HeightSearch, Site, fit_plane, predict
+from calibration.contact import HeightSearch, Site, fit_plane, plane_residual_mm, predict
 from calibration.errors import ContactNotFound, FitRefused
 
 STEP, RESOLUTION = 1.0, 0.06
@@ -45,7 +45,7 @@ def test_a_right_prediction_costs_few_touches_and_little_overtravel(contact_mm):
     (height, half_width), heights, overtravel = run(around(3.0, 1.0), contact_mm)
     assert abs(height - contact_mm) <= half_width + 1e-9
     assert half_width <= RESOLUTION
-    assert len(heights) <= 7
+    assert len(heights) <= 8
     assert overtravel <= 1.0 + 1e-9
 
 
@@ -54,6 +54,19 @@ def test_a_wrong_prediction_is_noticed_and_corrected(contact_mm):
     (height, half_width), _, _ = run(around(3.0, 0.4), contact_mm)
     assert abs(height - contact_mm) <= half_width + 1e-9
     assert half_width <= RESOLUTION
+
+
+@pytest.mark.parametrize("contact_mm", np.linspace(2.1, 4.9, 15))
+@pytest.mark.parametrize("missed", range(14))
+def test_one_touch_that_the_phone_missed_costs_touches_and_not_the_height(contact_mm, missed):
+    search, heights, true_half_width = from_above(6.0), [], RESOLUTION
+    while (height := search.next_press_z()) is not None:
+        search.feed(height, touched=height <= contact_mm and len(heights) != missed)
+        heights.append(height)
+    found, half_width = search.result()
+    # A miss in the very last halvings looks like the glass being that little lower.
+    assert abs(found - contact_mm) <= half_width + 2.0 * true_half_width + 1e-9
+    assert contact_mm - min(heights) <= 2.0 * STEP
 
 
 def test_nothing_is_pressed_below_the_floor():
@@ -82,6 +95,13 @@ def test_a_place_off_the_plane_is_refused_and_named():
     bumpy = [*sites(FIVE[:4]), Site(40.0, 80.0, 1.8 + 0.8, 0.05)]
     with pytest.raises(FitRefused, match=r"\(40\.0, 80\.0\)"):
         fit_plane(bumpy)
+
+
+def test_curved_glass_within_its_limit_is_a_plane_with_a_residual():
+    bent = [Site(s.x_mm, s.y_mm, s.contact_mm - (0.15 if s.x_mm == 40.0 else 0.0), 0.05) for s in sites(FIVE)]
+    residual = plane_residual_mm(fit_plane(bent), bent)
+    assert 0.1 < residual < 0.15
+    assert plane_residual_mm(fit_plane(sites(FIVE)), sites(FIVE)) < 1e-9
 
 
 def test_sites_in_a_line_give_no_plane():
