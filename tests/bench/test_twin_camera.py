@@ -19,6 +19,7 @@ from edge_daemon.bench.twin.camera import CameraTwin
 from edge_daemon.bench.twin.frames import PX_PER_MM_X, PX_PER_MM_Y
 from edge_daemon.bench.twin.mechanics import Hand
 from edge_daemon.bench.twin.phone import Phone
+from edge_daemon.bench.twin.picture_options import PictureQuality
 from edge_daemon.bench.twin.renderer import Renderer
 from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_PX, SCREEN_WIDTH_PX
 
@@ -26,9 +27,9 @@ S = 1_000_000_000
 TRUTH = Truth(6)
 
 
-@pytest.fixture(scope="module")
-def renderer() -> Renderer:
-    return Renderer(TRUTH, TRUTH.camera.lens, TRUTH.camera.pose)
+@pytest.fixture(scope="module", params=["realtime", "full"])
+def renderer(request: pytest.FixtureRequest) -> Renderer:
+    return Renderer(TRUTH, TRUTH.camera.lens, TRUTH.camera.pose, request.param)
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +74,23 @@ def test_a_dot_appears_in_the_picture_at_the_place_of_the_touch(
     assert np.abs(centre - true).max() < 0.1
 
 
-def test_noise_has_the_truth_s_sigma_and_differs_from_frame_to_frame(renderer: Renderer) -> None:
+@pytest.mark.parametrize("quality", ["realtime", "full"])
+def test_noise_is_the_truth_s_in_the_dark_grows_with_the_light_and_differs_from_frame_to_frame(
+    quality: PictureQuality,
+) -> None:
+    renderer = Renderer(TRUTH, TRUTH.camera.lens, TRUTH.camera.pose, quality)
     phone = Phone(TRUTH, 0)
-    phone.show_page("dots", S)
+    phone.show_page("charuco", S)
     first, second = (picture_of(renderer, phone, 2 * S).astype(float) for _ in range(2))
-    patch = (slice(300, 420), slice(500, 760))
-    sigma = (first - second)[patch].std() / 2**0.5
-    assert sigma == pytest.approx(TRUTH.camera.noise_sigma, rel=0.12)
+    level = (first + second) / 2
+    sigma = {
+        name: (first - second)[chosen].std() / 2**0.5
+        for name, chosen in (("dark", level < 30), ("bright", level > 200))
+    }
+    # Whole grey levels and, where black is cut off at zero, a little less.
+    read = TRUTH.camera.noise_sigma
+    assert sigma["dark"] == pytest.approx(np.hypot(read, 0.29), rel=0.15)
+    assert 1.15 < sigma["bright"] / sigma["dark"] < 1.45
 
 
 def test_the_hand_hides_the_screen_and_leans_with_its_height(

@@ -16,8 +16,8 @@ HOVER_MM = 5.0
 class Bench:
     """A hand over a phone, driven by setpoints each 4 ms as the firmware writes them."""
 
-    def __init__(self, seed: int) -> None:
-        self.truth = Truth(seed)
+    def __init__(self, seed: int, rich: bool = True) -> None:
+        self.truth = Truth(seed, rich)
         self.now_ns = 1_000 * MS
         self.phone = Phone(self.truth, self.now_ns)
         self.hand = Hand(self.truth, self.now_ns)
@@ -53,7 +53,7 @@ class Bench:
         return world_to_screen_mm(*self.hand.to_world_mm(x, y))
 
     def surface_z(self, x: float, y: float) -> float:
-        return self.truth.glass.height_mm(*self.hand.to_world_mm(x, y))
+        return self.hand.surface_z_mm(x, y)
 
     def _pass(self, poses: list[TipPose]) -> None:
         self.poses.extend(poses)
@@ -76,7 +76,8 @@ def test_a_touch_lands_where_the_geometry_says_within_play_and_scatter(bench: Be
         assert 50 <= (touch.duration_ms or 0) <= 150
 
 
-def test_hand_millimetres_are_turned_skewed_and_stretched_as_the_truth_says(bench: Bench) -> None:
+def test_hand_millimetres_are_turned_skewed_and_stretched_as_the_truth_says() -> None:
+    bench = Bench(3, rich=False)
     hand = bench.truth.hand
     c, s = np.cos(hand.rotation_rad), np.sin(hand.rotation_rad)
     rotation = np.array([[c, -s], [s, c]])
@@ -128,13 +129,14 @@ def test_the_glass_feels_nothing_until_it_is_pressed(bench: Bench) -> None:
     assert bench.phone.touches[0].up_ns is None
 
 
-def test_the_glass_is_tilted_as_the_truth_says(bench: Bench) -> None:
+def test_the_glass_is_tilted_as_the_truth_says() -> None:
+    bench = Bench(8, rich=False)
     depths = []
     for x in (45.0, 155.0):
-        bench.tap(x, 65.0, -1.5)
-        touch = bench.phone.touches[-1]
+        touch = bench.tap(x, 65.0, -1.5)
         depths.append(touch.press_mm)
-        assert touch.press_mm == pytest.approx(bench.surface_z(x, 65.0) + 1.5, abs=0.05)
+        wanted = bench.truth.glass.height_mm(*bench.hand.to_world_mm(x, 65.0)) + 1.5
+        assert touch.press_mm == pytest.approx(wanted, abs=0.05)
     assert depths[0] != pytest.approx(depths[1], abs=1e-4)
 
 

@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from calibration.targets import Turn
 from edge_daemon.bench.twin import wiring
 from edge_daemon.bench.twin.hid_descriptor import DescriptorError, parse
-from edge_daemon.bench.twin.hidhost import ENUMERATION_NS, POLL_NS, HidHost, PhoneOs
+from edge_daemon.bench.twin.hidhost import ENUMERATION_NS, PLAIN_HABITS, POLL_NS, REBOOT_NS, HidHost, PhoneOs
 from edge_daemon.bench.twin.phone import Phone
-from edge_daemon.bench.twin.truth import Truth
+from edge_daemon.bench.twin.technician_pages import DotsPage
+from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_MM, SCREEN_WIDTH_MM, HidTruth, Truth
 from firmware import wire
 from firmware.hid import descriptor, layouts
 
@@ -19,10 +21,16 @@ GOOD, IOS = descriptor.ANDROID_DESCRIPTOR, descriptor.IOS_DESCRIPTOR
 class Cable:
     """A phone with a board plugged in that sends ready-made reports."""
 
-    def __init__(self, layout: str = "us", os: PhoneOs = "android", descriptor_bytes: bytes = GOOD) -> None:
+    def __init__(
+        self,
+        layout: str = "us",
+        os: PhoneOs = "android",
+        descriptor_bytes: bytes = GOOD,
+        habits: HidTruth = PLAIN_HABITS,
+    ) -> None:
         self.now_ns = 1_000 * MS
         self.phone = Phone(Truth(2), self.now_ns)
-        self.host = HidHost(self.phone, layout, os)
+        self.host = HidHost(self.phone, layout, os, habits=habits)
         for at in range(0, len(descriptor_bytes), 200):
             piece = descriptor_bytes[at : at + 200]
             self.host.descriptor(at, at + len(piece) == len(descriptor_bytes), piece, self.now_ns)
@@ -311,6 +319,130 @@ def test_a_digitizer_touch_lands_at_its_share_of_the_screen() -> None:
     (touch,) = cable.phone.touches
     assert cable.phone.touch_at_grid(touch) == pytest.approx((250, 750), abs=0.1)
     assert touch.duration_ms == pytest.approx(POLL_NS / MS)
+
+
+def tapped_mm(cable: Cable, x: float, y: float) -> tuple[float, float]:
+    """Where the phone takes a digitizer's tap at these shares of its range."""
+    out = bytearray(16)
+    raw = (round(x * 32768), round(y * 32768))
+    cable.send(descriptor.touch_report(out, True, *raw))
+    cable.send(descriptor.touch_report(out, False, *raw))
+    cable.pass_ms(200)
+    cable.phone.advance(cable.now_ns)
+    touch = cable.phone.touches[-1]
+    return touch.x_mm, touch.y_mm
+
+
+MARGINS = (0.01, 0.004, -0.006, 0.008)
+
+
+def test_a_phone_with_margins_takes_a_digitizer_for_a_part_of_its_screen_or_a_little_more() -> None:
+    cable = Cable(habits=HidTruth(margins=MARGINS))
+    across = (0.01 + 0.25 * (1 - 0.01 + 0.006)) * SCREEN_WIDTH_MM
+    down = (0.004 + 0.75 * (1 - 0.004 - 0.008)) * SCREEN_HEIGHT_MM
+    assert tapped_mm(cable, 0.25, 0.75) == pytest.approx((across, down), abs=0.01)
+    assert tapped_mm(cable, 0.0, 0.0) == pytest.approx(
+        (0.01 * SCREEN_WIDTH_MM, 0.004 * SCREEN_HEIGHT_MM), abs=0.01
+    )
+
+
+def test_a_contact_that_comes_down_beside_the_screen_is_no_touch() -> None:
+    cable = Cable(habits=HidTruth(margins=MARGINS))
+    out = bytearray(16)
+    cable.send(descriptor.touch_report(out, True, 32767, 16384))
+    assert cable.host.keys_down == 0
+    cable.send(descriptor.touch_report(out, False, 32767, 16384))
+    assert cable.phone.touches == []
+
+
+TURNED: list[tuple[Turn, tuple[float, float]]] = [
+    ("portrait", (0.2, 0.1)),
+    ("landscape_left", (0.9, 0.2)),
+    ("portrait_upside_down", (0.8, 0.9)),
+    ("landscape_right", (0.1, 0.8)),
+]
+
+
+@pytest.mark.parametrize(("turn", "share"), TURNED)
+def test_digitizer_axes_turn_with_the_display_on_phones_that_do_so_and_else_keep_the_portrait_area(
+    turn: Turn, share: tuple[float, float]
+) -> None:
+    for follows in (True, False):
+        cable = Cable(habits=HidTruth(follows_rotation=follows))
+        cable.phone.show_page("dots", cable.now_ns, turn)
+        x, y = share if follows else (0.2, 0.1)
+        wanted = (x * SCREEN_WIDTH_MM, y * SCREEN_HEIGHT_MM)
+        assert tapped_mm(cable, 0.2, 0.1) == pytest.approx(wanted, abs=0.02)
+        page = cable.phone.page("dots")
+        assert isinstance(page, DotsPage)
+        assert page.places_mm == [pytest.approx(wanted, abs=0.02)]
+
+
+@pytest.mark.parametrize(("turn", "share"), TURNED)
+def test_a_pointer_goes_right_and_down_as_the_display_is_read(turn: Turn, share: tuple[float, float]) -> None:
+    cable = Cable(os="ios", descriptor_bytes=IOS)
+    cable.phone.show_page("dots", cable.now_ns, turn)
+    out = bytearray(16)
+    for _ in range(30):
+        cable.send(descriptor.pointer_report(out, False, -127, -127))
+    cursor = cable.host.cursor
+    corner = {
+        "portrait": (0, 0),
+        "landscape_left": (1, 0),
+        "portrait_upside_down": (1, 1),
+        "landscape_right": (0, 1),
+    }
+    assert (cursor.x_mm, cursor.y_mm) == (
+        corner[turn][0] * SCREEN_WIDTH_MM,
+        corner[turn][1] * SCREEN_HEIGHT_MM,
+    )
+    before = (cursor.x_mm, cursor.y_mm)
+    cable.send(descriptor.pointer_report(out, False, 10, 0))
+    moved = (cursor.x_mm - before[0], cursor.y_mm - before[1])
+    along = {
+        "portrait": (1, 0),
+        "landscape_left": (0, 1),
+        "portrait_upside_down": (-1, 0),
+        "landscape_right": (0, -1),
+    }
+    assert moved == pytest.approx(tuple(10 * cursor.mm_per_count * part for part in along[turn]))
+
+
+def test_big_steps_of_a_pointer_go_further_than_their_counts_and_small_ones_do_not() -> None:
+    cable = Cable(os="ios", descriptor_bytes=IOS, habits=HidTruth(mm_per_count=0.07, fast_gain=1.6))
+    cursor, out = cable.host.cursor, bytearray(16)
+
+    def moved_mm(counts: int, reports: int) -> float:
+        before = cursor.x_mm
+        for _ in range(reports):
+            cable.send(descriptor.pointer_report(out, False, counts, 0))
+        return cursor.x_mm - before
+
+    assert moved_mm(10, 12) == pytest.approx(120 * 0.07)
+    assert moved_mm(16, 1) == pytest.approx(16 * 0.07)
+    assert moved_mm(-120, 1) < -120 * 0.07 * 1.4
+
+
+def test_a_restarted_phone_takes_the_board_again_and_may_scale_its_pointer_otherwise() -> None:
+    cable = Cable(os="ios", descriptor_bytes=IOS, habits=HidTruth(mm_per_count=0.07, reboot_gain=2.0))
+    cable.answers()
+    cable.host.reboot_phone(cable.now_ns)
+    assert not cable.host.configured
+    assert cable.answers() == [(wiring.HID_STATE, b"\x00")]
+    cable.pass_ms(REBOOT_NS // MS + 1)
+    assert cable.host.configured
+    assert cable.host.cursor.mm_per_count == pytest.approx(0.14)
+    before = cable.host.cursor.x_mm
+    cable.send(descriptor.pointer_report(bytearray(16), False, 10, 0))
+    assert cable.host.cursor.x_mm - before == pytest.approx(1.4)
+
+
+def test_the_drawn_habits_differ_from_seed_to_seed_within_what_phones_have() -> None:
+    drawn = [Truth(seed).hid for seed in range(40)]
+    assert len({habits.mm_per_count for habits in drawn}) == 40
+    assert all(0.003 <= abs(margin) <= 0.010 for habits in drawn for margin in habits.margins)
+    assert {habits.follows_rotation for habits in drawn} == {True, False}
+    assert {habits.reboot_gain for habits in drawn} == {0.5, 2.0}
 
 
 def test_reports_are_taken_one_a_polling_interval_and_completed_one_by_one() -> None:

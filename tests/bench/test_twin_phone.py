@@ -8,7 +8,13 @@ from edge_daemon.bench.twin.apps import PanelPage, SettingsPage
 from edge_daemon.bench.twin.display import TRANSITION_NS
 from edge_daemon.bench.twin.frames import grid_to_mm, mm_to_px
 from edge_daemon.bench.twin.phone import Phone, UnknownPage
-from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_PX, SCREEN_WIDTH_PX, Truth
+from edge_daemon.bench.twin.truth import (
+    SCREEN_HEIGHT_MM,
+    SCREEN_HEIGHT_PX,
+    SCREEN_WIDTH_MM,
+    SCREEN_WIDTH_PX,
+    Truth,
+)
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -224,18 +230,19 @@ def test_swipes_from_the_edges_go_home_and_back(user: User) -> None:
 
 def test_a_dot_stays_where_the_finger_came_down_until_the_page_is_shown_again(user: User) -> None:
     user.phone.show_page("dots", user.now_ns)
-    assert (user.screen() == targets.DOTS_BACKGROUND_LEVEL).all()
+    untouched = targets.draw_dots(SCREEN_WIDTH_PX, SCREEN_HEIGHT_PX, SCREEN_WIDTH_MM, SCREEN_HEIGHT_MM)
+    assert (user.screen() == untouched).all()
     user.touch((300, 400), (300, 400))
     user.touch((700, 600), (700, 600))
     user.later(500)
-    dark = user.screen()[:, :, 0] < 40
+    dark = (user.screen()[:, :, 0] < 40) & (untouched[:, :, 0] >= 40)
     for grid in ((300, 400), (700, 600)):
         x, y = (int(v) for v in mm_to_px(*grid_to_mm(*grid)))
         assert dark[y - 10 : y + 10, x - 10 : x + 10].all()
     diameter_px = 2 * np.sqrt(dark.sum() / 2 / np.pi)
     assert diameter_px == pytest.approx(targets.DOT_DIAMETER_MM * SCREEN_WIDTH_PX / 68.0, rel=0.03)
     user.phone.show_page("dots", user.now_ns)
-    assert (user.screen() == targets.DOTS_BACKGROUND_LEVEL).all()
+    assert (user.screen() == untouched).all()
 
 
 def test_the_charuco_page_is_the_calibration_s_own_drawing(user: User) -> None:

@@ -51,6 +51,16 @@ class Wired:
             self.send(wire.HOST_HEARTBEAT, 0, wire.pack_body(wire.HOST_HEARTBEAT, 1))
             await trio.sleep(0.2)
 
+    async def ready(self) -> None:
+        """Until the board says that the phone takes its reports: it learns so a moment after the phone knows."""
+        while True:
+            for frame in await self.frames():
+                flags = (
+                    wire.unpack_body(frame.type, frame.body)[1] if frame.type == wire.BOARD_HEARTBEAT else 0
+                )
+                if flags & wire.FLAG_USB_READY:
+                    return
+
     async def run(self, cmd_id: int, op: int, args: bytes) -> int:
         self.send(wire.CMD, self.seq, wire.pack_body(wire.CMD, cmd_id, op, tail=args))
         self.seq += 1
@@ -122,6 +132,7 @@ async def test_a_tap_command_becomes_one_touch_near_where_the_hand_was_sent(
 async def test_typed_text_and_keys_reach_the_phone_as_sent(tmp_path: Path) -> None:
     async with small_rig(tmp_path, "hid") as rig, host(rig.hid_port) as hid:
         await rig.wait_for(lambda: rig.hid_host.configured or bool(rig.hid_faults))
+        await hid.ready()
         rig.phone.open_app("notes")
         text = b"Hi 7!"
         load = wire.pack_args(wire.OP_TEXT_LOAD, 0, tail=text)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edge_daemon.bench.twin.frames import screen_to_world_mm
+from edge_daemon.bench.twin.frames import HOME, screen_to_world_mm
 from edge_daemon.bench.twin.mechanics import Hand
 from edge_daemon.bench.twin.optics import PICTURE_HEIGHT_PX, PICTURE_WIDTH_PX, project, undistort, unproject
 from edge_daemon.bench.twin.stylus import StylusArtist
@@ -67,7 +67,7 @@ def test_a_parked_hand_is_out_of_every_camera_s_picture_with_its_shadow() -> Non
     nothing_lit = np.zeros((PICTURE_HEIGHT_PX, PICTURE_WIDTH_PX), dtype=np.uint8)
     for seed in SEEDS:
         truth = Truth(seed)
-        artist = StylusArtist(truth.camera.lens, truth.camera.pose, nothing_lit)
+        artist = StylusArtist(truth.camera.lens, truth.camera.pose, HOME, nothing_lit)
         assert not artist.covers(Hand(truth, 0).pose()), seed
 
 

@@ -1,8 +1,7 @@
-"""The phone's working apps: a panel of buttons, a notes field, a long list; and the technician's pages."""
+"""The phone's working apps: a panel of buttons, a notes field, a long list."""
 
 import numpy as np
 
-from calibration import targets
 from edge_daemon.bench.twin import draw
 from edge_daemon.bench.twin.draw import WHITE, Image, colour
 from edge_daemon.bench.twin.pages import (
@@ -17,7 +16,6 @@ from edge_daemon.bench.twin.pages import (
     gesture_pill,
     status_bar,
 )
-from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_MM, SCREEN_WIDTH_MM
 from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_PX as HEIGHT
 from edge_daemon.bench.twin.truth import SCREEN_WIDTH_PX as WIDTH
 
@@ -268,40 +266,3 @@ class SettingsPage(Page):
             draw.text(sheet, title, 220, top + 98, 54, APP_INK, 400)
             draw.text(sheet, detail, 220, top + 156, 38, APP_FAINT, 400)
         return sheet
-
-
-class CharucoPage(Page):
-    """The calibration board over the whole screen."""
-
-    name = "charuco"
-
-    def paint(self, clock: str) -> Image:
-        return targets.draw_charuco(WIDTH, HEIGHT)
-
-    def image(self, clock: str, now_ns: int) -> Image:
-        # Full screen: the clock is hidden and must not make a new picture each minute.
-        return super().image("", now_ns)
-
-
-class DotsPage(Page):
-    """A plain page on which a dot stays wherever a finger came down, until it is opened again."""
-
-    name = "dots"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.places_mm: list[tuple[float, float]] = []
-
-    def opened(self, now_ns: int) -> None:
-        self.places_mm = []
-        self.revision += 1
-
-    def finger_down(self, finger: Finger) -> None:
-        self.places_mm.append((finger.x / WIDTH * SCREEN_WIDTH_MM, finger.y / HEIGHT * SCREEN_HEIGHT_MM))
-        self.revision += 1
-
-    def paint(self, clock: str) -> Image:
-        return targets.draw_dots(WIDTH, HEIGHT, SCREEN_WIDTH_MM, SCREEN_HEIGHT_MM, self.places_mm)
-
-    def image(self, clock: str, now_ns: int) -> Image:
-        return super().image("", now_ns)

@@ -7,26 +7,24 @@ is taken when the first bytes leave the sensor, as a USB camera's is: at the end
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from math import radians
 
 import cv2
 import numpy as np
 
 from edge_daemon.bench.twin import draw
-from edge_daemon.bench.twin.frames import screen_to_world_mm
-from edge_daemon.bench.twin.mechanics import Hand, TipPose
+from edge_daemon.bench.twin.frames import Placement
+from edge_daemon.bench.twin.mechanics import Hand
 from edge_daemon.bench.twin.mjpeg import MjpegServer, Part
-from edge_daemon.bench.twin.optics import PICTURE_HEIGHT_PX, PICTURE_WIDTH_PX, Points, project
+from edge_daemon.bench.twin.optics import PICTURE_HEIGHT_PX, PICTURE_WIDTH_PX, Points
 from edge_daemon.bench.twin.phone import Phone
-from edge_daemon.bench.twin.renderer import Renderer
+from edge_daemon.bench.twin.picture_options import PictureOptions
+from edge_daemon.bench.twin.sensor import Exposure, Sensor, encode
 from edge_daemon.bench.twin.truth import Truth
 
 FPS = 15
-JPEG_QUALITY = 90
-# A tip that moves less than this during the exposure leaves no visible blur (0.2 mm are 1.5 px).
-BLUR_MM = 0.2
+NO_SIGNAL_QUALITY = 90
 
 
 class Trouble(Enum):
@@ -44,16 +42,6 @@ class Trouble(Enum):
 
 
 @dataclass(frozen=True)
-class Exposure:
-    """When the twin's camera really looked: CLOCK_MONOTONIC ns; stamp_ns is what it says of itself."""
-
-    sequence: int
-    begin_ns: int
-    end_ns: int
-    stamp_ns: int
-
-
-@dataclass(frozen=True)
 class Cost:
     """What pictures cost on this machine, in ms: median and worst of the last ones."""
 
@@ -67,19 +55,13 @@ class CameraTwin:
     """One camera looking at one phone and one hand."""
 
     def __init__(self, truth: Truth, phone: Phone, hand: Hand) -> None:
-        self._truth = truth
-        self._phone = phone
-        self._hand = hand
-        self._lens = truth.camera.lens
-        self._pose = truth.camera.pose
-        self._renderer = Renderer(truth, self._lens, self._pose)
-        self._exposure_ns = round(truth.camera.exposure_ms * 1e6)
+        self.sensor = Sensor(truth, phone, hand)
         self._latency_ns = round(truth.camera.latency_ms * 1e6)
         self._trouble = Trouble.NONE
         self._server = MjpegServer()
         self._stop = threading.Event()
-        self._sequence = 0
         self._last_jpeg = b""
+        self._frames = 0
         self._lock = threading.Lock()
         self._exposures: deque[Exposure] = deque(maxlen=4096)
         self._costs_ms: deque[float] = deque(maxlen=300)
@@ -97,11 +79,11 @@ class CameraTwin:
 
     def truth_project(self, screen_mm: Points) -> Points:
         """Screen mm (N, 2) on the glass to true picture px (N, 2). For tests and the bench's own checks."""
-        return project(self._lens, self._pose, screen_to_world_mm(np.asarray(screen_mm, dtype=np.float64)))
+        return self.sensor.truth_project(screen_mm)
 
     def hand_in_view(self) -> bool:
         """Whether the hand would show in a picture taken now."""
-        return self._renderer.hand_in_view(self._hand.pose())
+        return self.sensor.hand_in_view()
 
     def cost(self) -> Cost:
         """What rendering and encoding cost so far."""
@@ -110,7 +92,7 @@ class CameraTwin:
             recent = list(self._exposures)[-60:]
         span_s = (recent[-1].begin_ns - recent[0].begin_ns) / 1e9 if len(recent) > 1 else 0.0
         return Cost(
-            frames=self._sequence,
+            frames=self._frames,
             render_p50_ms=round(float(np.median(costs)), 2),
             render_max_ms=round(max(costs), 2),
             fps=round((len(recent) - 1) / span_s, 2) if span_s else 0.0,
@@ -150,14 +132,15 @@ class CameraTwin:
 
     def knock(self, tilt_degrees: float = 0.5, roll_degrees: float = 0.5) -> None:
         """Somebody bumps into the camera: from now on it looks from elsewhere."""
-        pose = replace(
-            self._pose,
-            tilt_rad=self._pose.tilt_rad + radians(tilt_degrees),
-            roll_rad=self._pose.roll_rad + radians(roll_degrees),
-            aim_x_mm=self._pose.aim_x_mm + 2.0 * tilt_degrees,
-        )
-        renderer = Renderer(self._truth, self._lens, pose)
-        self._pose, self._renderer = pose, renderer
+        self.sensor.knock(tilt_degrees, roll_degrees)
+
+    def place_phone(self, placement: Placement) -> None:
+        """The phone lies elsewhere on the bed from now on."""
+        self.sensor.place_phone(placement)
+
+    def set_options(self, options: PictureOptions) -> None:
+        """Pictures are like this from now on: out of focus, with glare, a stray board, deep banding …"""
+        self.sensor.set_options(options)
 
     # -- pictures ------------------------------------------------------------------------------------------
 
@@ -177,38 +160,22 @@ class CameraTwin:
         return self._stop.wait(max(0, at_ns - time.monotonic_ns()) / 1e9)
 
     def _take_picture(self) -> None:
-        begin_ns = time.monotonic_ns()
-        opening = self._phone.frame(begin_ns)
-        if self._wait_until(begin_ns + self._exposure_ns):
+        shutter = self.sensor.open_shutter(time.monotonic_ns())
+        if self._wait_until(shutter.begin_ns + self.sensor.exposure_ns):
             return
         end_ns = time.monotonic_ns()
-        closing = self._phone.frame(end_ns)
+        raw = self.sensor.close_shutter(shutter, end_ns)
         if self._trouble is not Trouble.STUCK or not self._last_jpeg:
-            picture = self._renderer.render(opening, closing, self._hand_during(begin_ns, end_ns))
-            self._last_jpeg = _encode(picture)
-        self._sequence += 1
-        exposure = Exposure(self._sequence, begin_ns, end_ns, end_ns)
+            self._last_jpeg = self.sensor.encode(raw)
+        exposure = self.sensor.finish(shutter, end_ns, self._last_jpeg).exposure
         with self._lock:
+            self._frames += 1
             self._exposures.append(exposure)
             self._costs_ms.append((time.monotonic_ns() - end_ns) / 1e6)
         available_ns = max(end_ns + self._latency_ns, time.monotonic_ns())
         self._server.publish(Part(self._last_jpeg, exposure.stamp_ns, available_ns))
 
-    def _hand_during(self, begin_ns: int, end_ns: int) -> list[TipPose]:
-        poses = [self._hand.pose_at(at_ns) for at_ns in (begin_ns, (begin_ns + end_ns) // 2, end_ns)]
-        reach = max(
-            abs(poses[-1].x_mm - poses[0].x_mm),
-            abs(poses[-1].y_mm - poses[0].y_mm),
-            abs(poses[-1].height_mm - poses[0].height_mm) / 5,
-        )
-        return poses if reach > BLUR_MM else poses[-1:]
-
     def _publish_no_signal(self) -> None:
         blank = draw.canvas(PICTURE_WIDTH_PX, PICTURE_HEIGHT_PX, draw.BLACK)
         draw.text(blank, "< NO SIGNAL >", PICTURE_WIDTH_PX / 2, 380, 60, draw.WHITE, 400, "center")
-        self._server.publish(Part(_encode(blank), 0, time.monotonic_ns(), online=False))
-
-
-def _encode(picture: draw.Image) -> bytes:
-    encoded = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1]
-    return encoded.tobytes()
+        self._server.publish(Part(encode(blank, NO_SIGNAL_QUALITY), 0, time.monotonic_ns(), online=False))

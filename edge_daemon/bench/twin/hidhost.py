@@ -24,7 +24,8 @@ from edge_daemon.bench.twin.hid_acceptance import (
 from edge_daemon.bench.twin.hid_cursor import Cursor
 from edge_daemon.bench.twin.hid_descriptor import DescriptorError, Field, Report
 from edge_daemon.bench.twin.phone import Phone
-from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_MM, SCREEN_WIDTH_MM
+from edge_daemon.bench.twin.technician_pages import on_screen_mm
+from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_MM, SCREEN_WIDTH_MM, HidTruth
 
 # A phone's usual pace at a full-speed keyboard.
 POLL_NS = 8_000_000
@@ -43,6 +44,10 @@ NAMED_KEYS = {
     0x2B: "tab",
     0x4C: "forward_delete",
 }
+
+PLAIN_HABITS = HidTruth()
+# Until a phone that was restarted takes the board again. A real one takes longer; nothing depends on it.
+REBOOT_NS = 2_000_000_000
 
 PhoneOs = Literal["android", "ios"]
 # Linux hid-input.c and Android's Generic.kl; 0x1A2 only on new releases. iOS: Apple's accessory guidelines.
@@ -73,16 +78,28 @@ class HidFault:
 
 
 class HidHost:
-    """One phone as USB host of one board. poll_ns: how often it asks for a report."""
+    """One phone as USB host of one board. poll_ns: how often it asks for a report.
 
-    def __init__(self, phone: Phone, layout: str, os: PhoneOs = "android", *, poll_ns: int = POLL_NS) -> None:
+    habits: what it makes of coordinates; without them the whole digitizer is the whole screen.
+    """
+
+    def __init__(
+        self,
+        phone: Phone,
+        layout: str,
+        os: PhoneOs = "android",
+        *,
+        poll_ns: int = POLL_NS,
+        habits: HidTruth = PLAIN_HABITS,
+    ) -> None:
         self._phone = phone
+        self._habits = habits
         self._poll_ns = poll_ns
         self._layout = hid_layouts.LAYOUTS[layout]
         self._consumer = CONSUMER_KEYS[os]
         self._system = SYSTEM_KEYS[os]
         self._touch_works = os == "android"
-        self.cursor = Cursor(phone, works=True)
+        self.cursor = Cursor(phone, works=True, habits=habits)
         self._answers = bytearray()
         self._caps = False
         self._suspended = False
@@ -138,6 +155,20 @@ class HidHost:
         """The board is gone: the kernel releases everything it held down."""
         self._release_contacts(now_ns)
         self._forget()
+
+    def reboot_phone(self, now_ns: int) -> None:
+        """The phone restarts: everything is released, and the board is taken again after REBOOT_NS.
+
+        A pointer's scale may have become another.
+        """
+        received, reports, sizes, numbered = self._received, self._reports, self._sizes, self._numbered
+        self.unplugged(now_ns)
+        self.cursor.rebooted(now_ns)
+        if not reports:
+            return
+        self._received, self._reports, self._sizes, self._numbered = received, reports, sizes, numbered
+        self._answers += wiring.record(wiring.HID_STATE, b"\x00")
+        self._configure_at_ns = now_ns + REBOOT_NS
 
     def set_suspended(self, suspended: bool, now_ns: int) -> None:
         """The phone lets the bus sleep, or wakes it."""
@@ -311,14 +342,29 @@ class HidHost:
             return
         ident = values[CONTACT_ID][1]
         down = bool(values[TIP_SWITCH][1])
-        x_mm = _scaled(*values[AXIS_X], SCREEN_WIDTH_MM)
-        y_mm = _scaled(*values[AXIS_Y], SCREEN_HEIGHT_MM)
+        x_mm, y_mm = self._place_mm(_share(*values[AXIS_X]), _share(*values[AXIS_Y]))
+        if down and not (0.0 <= x_mm <= SCREEN_WIDTH_MM and 0.0 <= y_mm <= SCREEN_HEIGHT_MM):
+            # Android takes no contact that comes down beside the display, and leaves one that wanders off where it was.
+            if ident not in self._contacts:
+                return
+            x_mm, y_mm = self._contacts[ident]
         if down:
             self._contacts[ident] = (x_mm, y_mm)
         else:
             # hid-multitouch reports a lifted contact at its last place on the glass.
-            x_mm, y_mm = self._contacts.pop(ident, (x_mm, y_mm))
+            if ident not in self._contacts:
+                return
+            x_mm, y_mm = self._contacts.pop(ident)
         self._phone.hid_contact(ident, down, x_mm, y_mm, at_ns)
+
+    def _place_mm(self, across: float, down: float) -> tuple[float, float]:
+        """Shares of the digitizer's range to portrait screen mm, by the phone's margins and rotation."""
+        left, top, right, bottom = self._habits.margins
+        x, y = left + across * (1.0 - left - right), top + down * (1.0 - top - bottom)
+        turn = self._phone.turn if self._habits.follows_rotation else "portrait"
+        if turn in ("landscape_left", "landscape_right"):
+            return on_screen_mm((x * SCREEN_HEIGHT_MM, y * SCREEN_WIDTH_MM), turn)
+        return on_screen_mm((x * SCREEN_WIDTH_MM, y * SCREEN_HEIGHT_MM), turn)
 
     def _release_contacts(self, now_ns: int) -> None:
         for ident, (x_mm, y_mm) in self._contacts.items():
@@ -352,9 +398,9 @@ def _variables(report: Report, body: bytes) -> list[tuple[Field, int, int]]:
     return found
 
 
-def _scaled(field: Field, value: int, size_mm: float) -> float:
-    """Android maps the logical range onto the display: (value - min) * size / (max - min + 1)."""
-    return (value - field.logical_min) * size_mm / (field.logical_max - field.logical_min + 1)
+def _share(field: Field, value: int) -> float:
+    """Android maps the logical range onto the display: (value - min) / (max - min + 1) of its size."""
+    return (value - field.logical_min) / (field.logical_max - field.logical_min + 1)
 
 
 def _joined(dead: str, character: str) -> str:

@@ -1,4 +1,4 @@
-"""The hand as a machine: drives that follow their setpoints, play in the axes, a tip above tilted glass.
+"""The hand as a machine: drives that follow their setpoints, play in the axes, a tip above glass that gives way.
 
 Time is handed in; the plant is stepped by 1 ms from the last time it knows to the time asked for. While
 nothing moves it costs nothing.
@@ -6,29 +6,37 @@ nothing moves it costs nothing.
 
 import threading
 from collections import deque
-from dataclasses import dataclass
-from math import copysign, cos, sin, sqrt, tan
+from math import copysign, sqrt
+from typing import NamedTuple
 
-from edge_daemon.bench.twin.frames import world_to_screen_mm
-from edge_daemon.bench.twin.truth import NOMINAL_CENTRE_X_MM, NOMINAL_CENTRE_Y_MM, Truth
+from edge_daemon.bench.twin.arm import Arm
+from edge_daemon.bench.twin.frames import HOME, Placement
+from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_MM, SCREEN_WIDTH_MM, Truth
 
 STEP_NS = 1_000_000
 STEP_S = 1e-3
 # Stronger than what the firmware plans with (300 mm/s, 4000 mm/s2), as properly sized drives are.
 DRIVE_V_MAX_MM_S = 450.0
 DRIVE_A_MAX_MM_S2 = 12_000.0
+# What a drive's speed changes in one step.
+MOST_MM_S = DRIVE_A_MAX_MM_S2 * STEP_S
 # Position loop of a small servo or a closed-loop stepper: a lag of 4 ms.
 DRIVE_GAIN_PER_S = 250.0
+# sqrt(2 a e) * 0.7 meets gain * e here.
+NEAR_MM = 2.0 * DRIVE_A_MAX_MM_S2 * 0.7**2 / DRIVE_GAIN_PER_S**2
 # A shaft pulled to another place within its play swings in over a few ms.
 REPEAT_BLEND = 0.25
 AT_REST_MM = 1e-4
+# Below this an axis is where it is told to be, and is not computed any more.
+ARRIVED_MM = 1e-9
 # Long enough for one more scan of the touch panel after the last movement.
 REST_STEPS = 20
 HISTORY = 600
 
 PARKED_UM = (0, 0, 30_000)
 
-# What a drive with an encoder says of a sprung tip of about 1 N/mm: load rises with the depth, and is noisy.
+# What a drive with an encoder says of the sprung tip: load rises with its compression, and is noisy.
+TIP_SPRING_N_PER_MM = 1.0
 LOAD_PERMILLE_PER_MM = 300.0
 LOAD_NOISE_PERMILLE = 4.0
 # Weight and friction of the z carriage.
@@ -37,9 +45,11 @@ LOAD_FREE_PERMILLE = 35.0
 ENCODER_STEP_MM = 0.01
 
 
-@dataclass(frozen=True)
-class TipPose:
-    """The stylus tip at one moment: screen mm, and its height over the glass (negative: pressing)."""
+class TipPose(NamedTuple):
+    """The stylus tip at one moment: screen mm, and its height over the glass.
+
+    A negative height is how far the tip's spring is compressed: the glass has sunk by its own share under it.
+    """
 
     at_ns: int
     x_mm: float
@@ -55,7 +65,11 @@ class Hand:
 
     def __init__(self, truth: Truth, now_ns: int) -> None:
         self._hand = truth.hand
+        self._half_play = (truth.hand.backlash_x_mm / 2, truth.hand.backlash_y_mm / 2)
+        self._arm_shape = Arm(truth)
         self._glass = truth.glass
+        self._shape = truth.shape
+        self._placement = HOME
         self._rng = truth.stream(11)
         self._feeling = truth.stream(14)
         self._target = [um / 1000.0 for um in PARKED_UM]
@@ -73,7 +87,7 @@ class Hand:
 
     @property
     def deepest_press_mm(self) -> float:
-        """The deepest the tip has ever been driven below the glass's surface."""
+        """The most that the tip's spring has ever been compressed."""
         return self._deepest_mm
 
     @property
@@ -97,6 +111,14 @@ class Hand:
             self._drive[axis] += shove
             self._speed[axis] = 0.0
         self._take_up_play()
+        pose = self._pose(now_ns)
+        self._remember([pose])
+        return [*poses, pose]
+
+    def place_phone(self, placement: Placement, now_ns: int) -> list[TipPose]:
+        """The phone lies elsewhere from now on; the tip stays where it is in the world."""
+        poses = self.advance(now_ns)
+        self._placement = placement
         pose = self._pose(now_ns)
         self._remember([pose])
         return [*poses, pose]
@@ -157,54 +179,66 @@ class Hand:
 
     def _step(self) -> TipPose:
         moved = 0.0
-        for axis in range(3):
-            moved = max(moved, self._follow(axis))
+        target, drive, speed = self._target, self._drive, self._speed
+        for axis in (0, 1, 2):
+            if abs(target[axis] - drive[axis]) > ARRIVED_MM or abs(speed[axis]) > ARRIVED_MM:
+                moved = max(moved, self._follow(axis))
         self._take_up_play()
-        for axis in range(3):
-            self._repeat[axis] += (self._repeat_target[axis] - self._repeat[axis]) * REPEAT_BLEND
+        repeat, repeat_target = self._repeat, self._repeat_target
+        if repeat != repeat_target:
+            for axis in (0, 1, 2):
+                repeat[axis] += (repeat_target[axis] - repeat[axis]) * REPEAT_BLEND
         self._rest_steps = self._rest_steps + 1 if moved < AT_REST_MM else 0
         pose = self._pose(self._now_ns)
-        self._deepest_mm = max(self._deepest_mm, -pose.height_mm)
+        if -pose.height_mm > self._deepest_mm:
+            self._deepest_mm = -pose.height_mm
         return pose
 
     def _follow(self, axis: int) -> float:
         """One drive, one step: as fast as it can still brake for, within its acceleration."""
         error = self._target[axis] - self._drive[axis]
-        braking = sqrt(2.0 * DRIVE_A_MAX_MM_S2 * abs(error)) * 0.7
-        wanted = copysign(min(DRIVE_GAIN_PER_S * abs(error), braking, DRIVE_V_MAX_MM_S), error)
-        most = DRIVE_A_MAX_MM_S2 * STEP_S
-        self._speed[axis] += min(max(wanted - self._speed[axis], -most), most)
-        self._drive[axis] += self._speed[axis] * STEP_S
-        return abs(self._speed[axis]) * STEP_S
+        wanted = DRIVE_GAIN_PER_S * error
+        # Nearer than this the position loop is slower than the brakes would allow.
+        if abs(error) > NEAR_MM:
+            braking = sqrt(2.0 * DRIVE_A_MAX_MM_S2 * abs(error)) * 0.7
+            wanted = copysign(min(abs(wanted), braking, DRIVE_V_MAX_MM_S), error)
+        speed = self._speed[axis]
+        change = wanted - speed
+        # A comparison costs a third of min() and max(), and this is the innermost loop.
+        speed += MOST_MM_S if change > MOST_MM_S else -MOST_MM_S if change < -MOST_MM_S else change
+        self._speed[axis] = speed
+        self._drive[axis] += speed * STEP_S
+        return abs(speed) * STEP_S
 
     def _take_up_play(self) -> None:
         """The play operator: the arm is dragged along once the drive has crossed the backlash."""
-        for axis, backlash in enumerate((self._hand.backlash_x_mm, self._hand.backlash_y_mm)):
-            low, high = self._drive[axis] - backlash / 2, self._drive[axis] + backlash / 2
-            self._arm[axis] = min(max(self._arm[axis], low), high)
+        drive, arm, half_play = self._drive, self._arm, self._half_play
+        for axis in (0, 1):
+            low, high = drive[axis] - half_play[axis], drive[axis] + half_play[axis]
+            if not low <= arm[axis] <= high:
+                arm[axis] = low if arm[axis] < low else high
 
     def _pose(self, at_ns: int) -> TipPose:
-        x_mm, y_mm = self.to_world_mm(self._arm[0] + self._repeat[0], self._arm[1] + self._repeat[1])
-        z_mm = self._drive[2] + self._repeat[2]
-        screen_x, screen_y = world_to_screen_mm(x_mm, y_mm)
-        return TipPose(at_ns, screen_x, screen_y, z_mm - self._glass.height_mm(x_mm, y_mm))
+        repeat = self._repeat
+        world_x, world_y = self._arm_shape.to_world_mm(self._arm[0] + repeat[0], self._arm[1] + repeat[1])
+        x_mm, y_mm = self._placement.to_phone_mm(world_x, world_y)
+        surface_mm = self._glass.height_mm(world_x, world_y) - self._shape.drop_mm(x_mm, y_mm)
+        height_mm = self._drive[2] + repeat[2] - surface_mm
+        if height_mm < 0.0:
+            # Spring and cradle share the way: the same force goes through both.
+            give = TIP_SPRING_N_PER_MM * self._shape.sink_mm_per_n(x_mm, y_mm)
+            height_mm /= 1.0 + give
+        return TipPose(at_ns, y_mm + SCREEN_WIDTH_MM / 2, x_mm + SCREEN_HEIGHT_MM / 2, height_mm)
 
     def to_world_mm(self, x_mm: float, y_mm: float) -> tuple[float, float]:
-        """Hand mm to world mm without play and scatter: rotation * skew * scale about the nominal centre."""
-        hand = self._hand
-        dx = (x_mm - NOMINAL_CENTRE_X_MM - hand.offset_x_mm) * hand.scale_x
-        dy = (y_mm - NOMINAL_CENTRE_Y_MM - hand.offset_y_mm) * hand.scale_y
-        dx += tan(hand.skew_rad) * dy
-        c, s = cos(hand.rotation_rad), sin(hand.rotation_rad)
-        return c * dx - s * dy, s * dx + c * dy
+        """Hand mm to world mm without play and scatter."""
+        return self._arm_shape.to_world_mm(x_mm, y_mm)
 
     def to_hand_mm(self, x_mm: float, y_mm: float) -> tuple[float, float]:
         """World mm to hand mm: the inverse of to_world_mm. For tests and the bench's own checks."""
-        hand = self._hand
-        c, s = cos(hand.rotation_rad), sin(hand.rotation_rad)
-        dx, dy = c * x_mm + s * y_mm, -s * x_mm + c * y_mm
-        dx -= tan(hand.skew_rad) * dy
-        return (
-            dx / hand.scale_x + NOMINAL_CENTRE_X_MM + hand.offset_x_mm,
-            dy / hand.scale_y + NOMINAL_CENTRE_Y_MM + hand.offset_y_mm,
-        )
+        return self._arm_shape.to_hand_mm(x_mm, y_mm)
+
+    def surface_z_mm(self, x_mm: float, y_mm: float) -> float:
+        """Hand z at which the tip meets the unloaded glass over hand mm (x_mm, y_mm), without scatter."""
+        world = self._arm_shape.to_world_mm(x_mm, y_mm)
+        return self._glass.height_mm(*world) - self._shape.drop_mm(*self._placement.to_phone_mm(*world))

@@ -62,6 +62,10 @@ class Pose:
         aim = np.array([self.aim_x_mm, self.aim_y_mm, 0.0])
         return np.asarray(np.array([0.0, 0.0, self.distance_mm]) - self.rotation() @ aim, dtype=np.float64)
 
+    def eye_mm(self) -> Points:
+        """The lens' centre in world mm, shape (3,)."""
+        return np.asarray(-self.rotation().T @ self.translation(), dtype=np.float64)
+
 
 def distort(lens: Lens, rays: Points) -> Points:
     """Ideal normalised image points (N, 2) to distorted ones (N, 2)."""
@@ -92,14 +96,13 @@ def project(lens: Lens, pose: Pose, world_mm: Points) -> Points:
     return picture
 
 
-def unproject(lens: Lens, pose: Pose, picture_px: Points) -> Points:
-    """Picture px (N, 2) to the world points (N, 2) in mm where their rays meet the glass plane."""
+def unproject(lens: Lens, pose: Pose, picture_px: Points, z_mm: float = 0.0) -> Points:
+    """Picture px (N, 2) to the world points (N, 2) in mm where their rays meet the height z_mm."""
     distorted = (picture_px - np.array([lens.cx_px, lens.cy_px])) / np.array([lens.fx_px, lens.fy_px])
     rays = undistort(lens, distorted)
-    rotation = pose.rotation()
-    eye = -rotation.T @ pose.translation()
-    directions = np.column_stack([rays, np.ones(len(rays))]) @ rotation
-    reach = -eye[2] / directions[:, 2]
+    eye = pose.eye_mm()
+    directions = np.column_stack([rays, np.ones(len(rays))]) @ pose.rotation()
+    reach = (z_mm - eye[2]) / directions[:, 2]
     return np.asarray(eye[:2] + directions[:, :2] * reach[:, None], dtype=np.float64)
 
 

@@ -11,14 +11,24 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from edge_daemon.bench.twin.apps import CharucoPage, DotsPage, NotesPage, PanelPage, SettingsPage
+from calibration.targets import Turn
+from edge_daemon.bench.twin.apps import NotesPage, PanelPage, SettingsPage
 from edge_daemon.bench.twin.display import VOLUME_STEPS, Display, ScreenFrame
 from edge_daemon.bench.twin.draw import Image, colour
 from edge_daemon.bench.twin.frames import mm_to_grid, mm_to_px, px_to_grid
 from edge_daemon.bench.twin.launcher import APPS, LauncherPage, RecentsPage
 from edge_daemon.bench.twin.mechanics import TipPose
 from edge_daemon.bench.twin.pages import Finger, Page, PlaceholderPage, Target
-from edge_daemon.bench.twin.touches import KeyPress, PanelReport, Source, Touch, TouchPanel
+from edge_daemon.bench.twin.technician_pages import CharucoPage, DotsPage, TechnicianPage
+from edge_daemon.bench.twin.touches import (
+    KeyPress,
+    PanelFaults,
+    PanelReport,
+    Source,
+    Spoiling,
+    Touch,
+    TouchPanel,
+)
 from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_PX, SCREEN_WIDTH_PX, Truth
 
 CLOCK_AT_START_MIN = 10 * 60 + 24
@@ -26,7 +36,8 @@ CLOCK_AT_START_MIN = 10 * 60 + 24
 EDGE_PX = 45.0
 SWIPE_BACK_PX = 160.0
 SWIPE_HOME_PX = 380.0
-TECHNICIAN_PAGES = ("charuco", "dots")
+# The second contact that a panel makes up by itself is none of the stylus'.
+GHOST_CONTACT = 1
 
 
 class UnknownPage(LookupError):
@@ -36,8 +47,12 @@ class UnknownPage(LookupError):
 class Phone:
     """A phone with a launcher, a few apps and the technician's calibration pages."""
 
-    def __init__(self, truth: Truth, now_ns: int | None = None) -> None:
-        self.started_ns = time.monotonic_ns() if now_ns is None else now_ns
+    def __init__(
+        self, truth: Truth, now_ns: int | None = None, clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        """clock: what tells the time, in ns, where a call does not hand it in; a virtual one keeps to its own."""
+        self._now = clock
+        self.started_ns = self._now() if now_ns is None else now_ns
         self._latency_ns = round(truth.phone.input_latency_ms * 1e6)
         self._panel = TouchPanel(truth)
         self._lock = threading.RLock()
@@ -51,6 +66,7 @@ class Phone:
         self._keys: list[KeyPress] = []
         self._typed: list[str] = []
         self._volume = 7
+        self._turn: Turn = "portrait"
         self._notes = NotesPage()
         self._recents = RecentsPage()
         apps = (LauncherPage(), PanelPage(), self._notes, SettingsPage(), self._recents)
@@ -70,6 +86,11 @@ class Phone:
         with self._lock:
             return [replace(touch, path=list(touch.path)) for touch in self._touches]
 
+    def touches_since(self, count: int) -> list[Touch]:
+        """The touches after the first `count`, oldest first; for benches that make thousands."""
+        with self._lock:
+            return [replace(touch, path=list(touch.path)) for touch in self._touches[count:]]
+
     @property
     def keys(self) -> list[KeyPress]:
         """All named keys so far."""
@@ -86,7 +107,7 @@ class Phone:
     def text_field(self) -> str:
         """What stands in the notes field."""
         with self._lock:
-            self.advance(time.monotonic_ns())
+            self.advance(self._now())
             return self._notes.written
 
     @property
@@ -99,19 +120,19 @@ class Phone:
     def current_page(self) -> str:
         """The page in front (a transition counts as over)."""
         with self._lock:
-            self.advance(time.monotonic_ns())
+            self.advance(self._now())
             return self._history[-1]
 
     @property
     def screen_on(self) -> bool:
         with self._lock:
-            self.advance(time.monotonic_ns())
+            self.advance(self._now())
             return self._display.on
 
     @property
     def volume(self) -> int:
         with self._lock:
-            self.advance(time.monotonic_ns())
+            self.advance(self._now())
             return self._volume
 
     def page(self, name: str) -> Page:
@@ -126,18 +147,18 @@ class Phone:
     def buttons_grid(self) -> dict[str, tuple[float, float]]:
         """The middle of everything that can be tapped on the page in front, on the grid."""
         with self._lock:
-            self.advance(time.monotonic_ns())
+            self.advance(self._now())
             return {target.name: px_to_grid(*target.centre) for target in self._front.targets()}
 
     def target_at_grid(self, x: float, y: float) -> Target | None:
         """What a tap there would hit on the page in front."""
         with self._lock:
-            self.advance(time.monotonic_ns())
+            self.advance(self._now())
             return self._front.target_at(x / 1000 * SCREEN_WIDTH_PX, y / 1000 * SCREEN_HEIGHT_PX)
 
     def snapshot(self) -> Image:
         """The screen now, (2340, 1080, 3) BGR uint8."""
-        return self.frame(time.monotonic_ns()).image.copy()
+        return self.frame(self._now()).image.copy()
 
     def frame(self, now_ns: int) -> ScreenFrame:
         """The screen at now_ns, not to be written into, and its serial number."""
@@ -165,12 +186,59 @@ class Phone:
             self._go(name, self._moment(now_ns), animate=True)
         self._tell()
 
-    def show_page(self, name: str, now_ns: int | None = None) -> None:
-        """Show a page at once; showing "dots" again clears its dots. Raises UnknownPage."""
+    def show_page(self, name: str, now_ns: int | None = None, turn: Turn = "portrait") -> None:
+        """Show a page at once; showing "dots" again clears its dots. Raises UnknownPage.
+
+        turn: which way the display is turned; only the technician's pages turn with it.
+        """
         with self._lock:
-            self._known(name)
-            self._go(name, self._moment(now_ns), animate=False)
+            page = self._known(name)
+            moment = self._moment(now_ns)
+            self._turn = turn
+            if isinstance(page, TechnicianPage):
+                page.turn_to(turn)
+            self._go(name, moment, animate=False)
         self._tell()
+
+    @property
+    def turn(self) -> Turn:
+        """Which way the display is turned."""
+        with self._lock:
+            return self._turn
+
+    # -- what may go wrong ---------------------------------------------------------------------------------
+
+    def rotate(self, turn: Turn, now_ns: int | None = None) -> None:
+        """The display turns under whatever it shows; the dots turn with their page."""
+        with self._lock:
+            self._moment(now_ns)
+            self._turn = turn
+            if isinstance(self._front, TechnicianPage):
+                self._front.turn_to(turn)
+        self._tell()
+
+    def notify(self, words: str, now_ns: int | None = None, for_ms: float = 5_000.0) -> None:
+        """A notification slides over the top of the page for a while."""
+        with self._lock:
+            self._display.notify(words, self._moment(now_ns), round(for_ms * 1e6))
+        self._tell()
+
+    def set_brightness(self, brightness: float, now_ns: int | None = None) -> None:
+        """How bright the screen shines: 1.0 is comfortable, 0.3 dim, 0.05 all but dark."""
+        with self._lock:
+            self._moment(now_ns)
+            self._display.brightness = brightness
+        self._tell()
+
+    def set_touch_faults(self, faults: PanelFaults) -> None:
+        """How often the touch panel misses, doubles or bounces a touch of the stylus from now on."""
+        with self._lock:
+            self._panel.faults = faults
+
+    def spoil_next_touch(self, how: Spoiling) -> None:
+        """The stylus' next touch is missed, doubled or bounced; several calls queue up."""
+        with self._lock:
+            self._panel.spoil_next(how)
 
     # -- what happens to the phone -------------------------------------------------------------------
 
@@ -179,6 +247,8 @@ class Phone:
         told = False
         with self._lock:
             for pose in poses:
+                if self._panel.haunted:
+                    told |= self._ghost_contact(pose.at_ns)
                 report = self._panel.sample(pose)
                 if report is not None:
                     self._pointer("glass", 0, report)
@@ -209,18 +279,30 @@ class Phone:
     def due_ns(self) -> int | None:
         """When the screen next answers to something that already happened, None if nothing is open."""
         with self._lock:
-            return self._due[0][0] if self._due else None
+            dues = [self._due[0][0]] if self._due else []
+            ghost_ns = self._panel.due_ns()
+            return min(dues if ghost_ns is None else [*dues, ghost_ns], default=None)
 
     def advance(self, now_ns: int) -> None:
         """Let what is due by now_ns happen. Times before the last one change nothing."""
-        acted = False
         with self._lock:
+            acted = self._ghost_contact(now_ns)
             while self._due and self._due[0][0] <= now_ns:
                 at_ns, _, act = heapq.heappop(self._due)
                 act(at_ns)
                 acted = True
         if acted:
             self._tell()
+
+    def _ghost_contact(self, now_ns: int) -> bool:
+        """Take what the panel reports by itself up to now_ns; whether there was something."""
+        reported = False
+        while (due_ns := self._panel.due_ns()) is not None and due_ns <= now_ns:
+            report = self._panel.ghost(now_ns)
+            assert report is not None, "a contact that is due is reported"
+            self._pointer("glass", GHOST_CONTACT, report)
+            reported = True
+        return reported
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -235,7 +317,7 @@ class Phone:
         return page
 
     def _moment(self, now_ns: int | None) -> int:
-        moment = time.monotonic_ns() if now_ns is None else now_ns
+        moment = self._now() if now_ns is None else now_ns
         self.advance(moment)
         return moment
 
@@ -312,7 +394,7 @@ class Phone:
             self._finger_up(page, finger)
 
     def _finger_up(self, page: Page, finger: Finger) -> None:
-        if page.name not in TECHNICIAN_PAGES:
+        if not isinstance(page, TechnicianPage):
             if finger.down_y >= SCREEN_HEIGHT_PX - EDGE_PX and finger.down_y - finger.y >= SWIPE_HOME_PX:
                 page.pressed = None
                 self._go("launcher", finger.now_ns, animate=True)

@@ -16,6 +16,7 @@ from math import ceil
 from pathlib import Path
 
 from edge_daemon.bench.twin import wiring
+from edge_daemon.bench.twin.frames import Placement
 from edge_daemon.bench.twin.hidhost import HidHost
 from edge_daemon.bench.twin.line import SerialLine
 from edge_daemon.bench.twin.mechanics import Hand
@@ -124,6 +125,17 @@ class Physics:
             self.phone.glass(self.hand.push(dx_mm, dy_mm, dz_mm, self._now()))
             shove_um = [round(mm * 1000) for mm in (dx_mm, dy_mm, dz_mm)]
             self.hand_wire.send(wiring.record(wiring.PUSHED, struct.pack("<iii", *shove_um)))
+
+    def place_phone(self, placement: Placement) -> None:
+        """The phone lies elsewhere under the hand."""
+        with self.lock:
+            self.phone.glass(self.hand.place_phone(placement, self._now()))
+
+    def reboot_phone(self) -> None:
+        """The phone restarts: its USB host takes the board again later."""
+        with self.lock:
+            self.hid_host.reboot_phone(self._now())
+        self.wake()
 
     def power_off_hand(self) -> None:
         """The drives let go: a spring lifts the stylus."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from math import radians
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -18,7 +19,8 @@ from edge_daemon.bench.twin.boards import (
     available_runtime,
 )
 from edge_daemon.bench.twin.camera import CameraTwin, Trouble
-from edge_daemon.bench.twin.hidhost import POLL_NS, HidHost, PhoneOs
+from edge_daemon.bench.twin.frames import HOME
+from edge_daemon.bench.twin.hidhost import PLAIN_HABITS, POLL_NS, HidHost, PhoneOs
 from edge_daemon.bench.twin.line import SerialLine
 from edge_daemon.bench.twin.mechanics import Hand, TipPose
 from edge_daemon.bench.twin.phone import Phone
@@ -41,7 +43,8 @@ class SimulatedRig:
     seed: draws the hidden truth. directory: for ports, sockets and logs; must exist and have a short path.
     layout and os: what the phone is set to. boards: which boards are there. runtime: None takes MicroPython
     where it is installed. camera: False leaves the camera out. hid_poll_ns: how often the phone asks the HID board
-    for a report. hand_options: more options of the hand's firmware.
+    for a report. hand_options: more options of the hand's firmware. hidden_hid: the phone maps a HID board's
+    coordinates by the truth's margins and scale; without it the whole digitizer is the whole screen.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class SimulatedRig:
         runtime: Runtime | None = None,
         hid_poll_ns: int = POLL_NS,
         hand_options: tuple[str, ...] = (),
+        hidden_hid: bool = False,
     ) -> None:
         longest = directory / "hand.wire"
         if len(str(longest).encode()) > MAX_SOCKET_PATH:
@@ -72,6 +76,8 @@ class SimulatedRig:
         self._with_camera = camera
         self._hid_poll_ns = hid_poll_ns
         self._hand_options = hand_options
+        self._habits = self.truth.hid if hidden_hid else PLAIN_HABITS
+        self._placement = HOME
         self._running: AbstractAsyncContextManager[None] | None = None
 
     async def __aenter__(self) -> "SimulatedRig":
@@ -198,6 +204,16 @@ class SimulatedRig:
         """Somebody shoves the arm."""
         self._physics.push_hand(dx_mm, dy_mm, dz_mm)
 
+    def nudge_phone(self, dx_mm: float, dy_mm: float, turn_deg: float = 0.0) -> None:
+        """Somebody shoves the phone on the bed: from hand and camera it lies elsewhere; see frames.Placement."""
+        self._placement = self._placement.nudged(dx_mm, dy_mm, radians(turn_deg))
+        self._physics.place_phone(self._placement)
+        self.camera.place_phone(self._placement)
+
+    def reboot_phone(self) -> None:
+        """The phone restarts: HID boards are taken again later, a pointer's scale may have changed."""
+        self._physics.reboot_phone()
+
     def suspend_phone(self, suspended: bool) -> None:
         """The phone's USB host goes to sleep, or wakes: no report is taken in between."""
         self._physics.suspend_usb(suspended)
@@ -222,7 +238,9 @@ class SimulatedRig:
         self.phone.on_change(changed)
         now_ns = self.phone.started_ns
         self.hand = Hand(self.truth, now_ns)
-        self.hid_host = HidHost(self.phone, self._layout, self._os, poll_ns=self._hid_poll_ns)
+        self.hid_host = HidHost(
+            self.phone, self._layout, self._os, poll_ns=self._hid_poll_ns, habits=self._habits
+        )
         self.camera = CameraTwin(self.truth, self.phone, self.hand)
         self._physics = Physics(self.phone, self.hand, self.hid_host, self._directory, changed)
         self._lines = {kind: self._make_line(kind) for kind in self._kinds}

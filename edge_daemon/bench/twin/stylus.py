@@ -6,7 +6,7 @@ import numpy.typing as npt
 
 from edge_daemon.bench.twin import draw
 from edge_daemon.bench.twin.draw import Colour, Image
-from edge_daemon.bench.twin.frames import screen_to_world_mm
+from edge_daemon.bench.twin.frames import Placement, screen_to_world_mm
 from edge_daemon.bench.twin.mechanics import TipPose
 from edge_daemon.bench.twin.optics import PICTURE_HEIGHT_PX, PICTURE_WIDTH_PX, Lens, Points, Pose, project
 
@@ -33,20 +33,27 @@ TOP_COLOUR: Colour = (64, 59, 55)
 EDGE_COLOUR: Colour = (88, 83, 78)
 
 
+Outlines = list[tuple[Points, Colour]]
+
+
 class StylusArtist:
     """Draws the hand into pictures of one camera."""
 
-    def __init__(self, lens: Lens, pose: Pose, screen_alpha: npt.NDArray[np.uint8]) -> None:
+    def __init__(
+        self, lens: Lens, pose: Pose, placement: Placement, screen_alpha: npt.NDArray[np.uint8]
+    ) -> None:
         """screen_alpha: the picture's share of lit screen, (720, 1280) uint8; light hides most of a shadow."""
         self._lens = lens
         self._pose = pose
+        self._placement = placement
+        self._resting: tuple[TipPose, Outlines] | None = None
         size = (PICTURE_WIDTH_PX // SHADOW_SCALE, PICTURE_HEIGHT_PX // SHADOW_SCALE)
         lit = cv2.resize(screen_alpha, size, interpolation=cv2.INTER_AREA).astype(np.float32) / 255.0
         self._shadow_depth = 0.5 - 0.42 * lit
 
     def draw(self, picture: Image, poses: list[TipPose]) -> Image:
         """The picture with the hand at these poses, blurred over them; itself if the hand is out of view."""
-        solids = [self._solids(pose) for pose in poses]
+        solids = [self._outlines(pose) for pose in poses]
         if not any(_in_view(outline) for outlines in solids for outline, _ in outlines):
             return picture
         shaded = self._shaded(picture, poses[-1])
@@ -61,13 +68,24 @@ class StylusArtist:
             blurred = draw.blend(blurred, layer, 1 / count)
         return blurred
 
+    def _outlines(self, pose: TipPose) -> Outlines:
+        """A resting hand is looked at again and again: its outlines are worked out once."""
+        if self._resting is None or self._resting[0] != pose:
+            self._resting = (pose, self._solids(pose))
+        return self._resting[1]
+
     def covers(self, pose: TipPose) -> bool:
         """Whether any of the hand, or of its shadow, is in the picture."""
         outlines = [outline for outline, _ in self._solids(pose)]
         return any(_in_view(outline) for outline in [*outlines, *self._shadows(pose)])
 
-    def _solids(self, pose: TipPose) -> list[tuple[Points, Colour]]:
-        x, y, z = _tip(pose)
+    def _tip(self, pose: TipPose) -> tuple[float, float, float]:
+        world = screen_to_world_mm(np.array([[pose.x_mm, pose.y_mm]]), self._placement)[0]
+        # Pressed in, the stylus gives way; its tip stays on the glass.
+        return float(world[0]), float(world[1]), max(0.0, pose.height_mm)
+
+    def _solids(self, pose: TipPose) -> Outlines:
+        x, y, z = self._tip(pose)
         back = y - CARRIAGE_BACK
         half = CARRIAGE_HALF
         arm = self._box((x - ARM_HALF, x + ARM_HALF), (-ARM_REACHES_MM, back), (z + ARM_BOTTOM, z + ARM_TOP))
@@ -77,7 +95,7 @@ class StylusArtist:
         screw = (self._circle(x, back, z + CARRIAGE_TOP, 2.2), EDGE_COLOUR)
         return [*self._rod(x, y, z), *arm, (groove, EDGE_COLOUR), *carriage, screw]
 
-    def _rod(self, x: float, y: float, z: float) -> list[tuple[Points, Colour]]:
+    def _rod(self, x: float, y: float, z: float) -> Outlines:
         shoulder = self._circle(x, y - LEAN * TIP_LENGTH, z + TIP_LENGTH, SHAFT_RADIUS)
         top = self._circle(x, y - LEAN * SHAFT_LENGTH, z + SHAFT_LENGTH, SHAFT_RADIUS)
         glint_low = self._circle(x + 0.9, y - LEAN * TIP_LENGTH, z + TIP_LENGTH + SHAFT_RADIUS, 0.6)
@@ -89,7 +107,7 @@ class StylusArtist:
         ]
 
     def _shadows(self, pose: TipPose) -> list[Points]:
-        x, y, z = _tip(pose)
+        x, y, z = self._tip(pose)
         back = y - CARRIAGE_BACK
         tip = self._dropped(x, y, z, TIP_RADIUS)
         top = self._dropped(x, y - LEAN * SHAFT_LENGTH, z + SHAFT_LENGTH, SHAFT_RADIUS)
@@ -126,18 +144,10 @@ class StylusArtist:
         corners = [(xs[0], ys[0], z), (xs[1], ys[0], z), (xs[1], ys[1], z), (xs[0], ys[1], z)]
         return self._seen(np.array(corners))
 
-    def _box(
-        self, xs: tuple[float, float], ys: tuple[float, float], zs: tuple[float, float]
-    ) -> list[tuple[Points, Colour]]:
+    def _box(self, xs: tuple[float, float], ys: tuple[float, float], zs: tuple[float, float]) -> Outlines:
         """Its outline in the sides' colour, then its top face."""
         top = self._plate(xs, ys, zs[1])
         return [(_hull(self._plate(xs, ys, zs[0]), top), SIDE_COLOUR), (top, TOP_COLOUR)]
-
-
-def _tip(pose: TipPose) -> tuple[float, float, float]:
-    world = screen_to_world_mm(np.array([[pose.x_mm, pose.y_mm]]))[0]
-    # Pressed in, the stylus gives way; its tip stays on the glass.
-    return float(world[0]), float(world[1]), max(0.0, pose.height_mm)
 
 
 def _hull(*outlines: Points) -> Points:
