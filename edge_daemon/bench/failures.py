@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import click
 
 from calibration.errors import CalibrationError
+from edge_daemon.bench.calibrate.run import RunFailed
 from edge_daemon.bench.daemon_process import DaemonFailed
 from edge_daemon.bench.plane import PlaneDisconnected, PlaneError
 from edge_daemon.bench.stage import StageFailed
@@ -35,6 +36,7 @@ def bench_errors(as_json: bool, suite: str) -> Iterator[None]:
         PlaneError,
         Refused,
         RigError,
+        RunFailed,
         StageFailed,
     ) as group:
         reasons = [f"{type(error).__name__}: {error}" for error in leaves(group)]

@@ -167,3 +167,50 @@ def link(as_json: bool, seed: int, quick: bool) -> None:
     else:
         show_report(console, report)
     sys.exit(0 if report.holds else 1)
+
+
+@command.command()
+@click.option("--seeds", type=click.IntRange(1, 10_000), default=5, show_default=True, help="How many rigs.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31),
+    default=1,
+    show_default=True,
+    help="The first rig's hidden truth.",
+)
+@click.option(
+    "--mutants",
+    type=click.IntRange(0, 1000),
+    help="On how many rigs each deliberate defect is tried; one for every five seeds otherwise.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1, 256), help="Calibrations at the same time; one a processor otherwise."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+def calibrate(seeds: int, seed: int, mutants: int | None, workers: int | None, as_json: bool) -> None:
+    """Whole calibrations of simulated rigs in virtual time, each judged by 1,000 later taps.
+
+    The solver runs in a process of its own and has pictures, touches and pages, nothing else. What it accepted is
+    held against the phone's own touch log and the camera's real geometry. Then the calibration is broken on
+    purpose, and acceptance must refuse it.
+    """
+    import os
+
+    import msgspec
+    import trio
+    from rich.console import Console
+
+    from edge_daemon.bench.calibrate.mutations import MUTATIONS
+    from edge_daemon.bench.calibrate.show import Watch, show_report
+    from edge_daemon.bench.calibrate.suite import run_calibrate_suite
+    from edge_daemon.bench.failures import bench_errors
+
+    console = Console(stderr=as_json)
+    tried = mutants if mutants is not None else max(1, seeds // 5)
+    with bench_errors(as_json, "calibrate"), Watch(console, seeds + tried * len(MUTATIONS)) as watch:
+        report = trio.run(run_calibrate_suite, seed, seeds, tried, workers or os.cpu_count() or 1, watch)
+    if as_json:
+        click.echo(msgspec.json.encode(report.as_json()).decode())
+    else:
+        show_report(console, report)
+    sys.exit(0 if report.holds else 1)
