@@ -4,6 +4,7 @@ import math
 
 import msgspec
 
+from calibration.acceptance import MARKS_MAX_LIMIT_MM, MARKS_MEAN_LIMIT_MM
 from calibration.errors import OptionsInvalid
 
 
@@ -16,9 +17,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Pictures of the control marks that are averaged to judge the camera model, and at the end."""
     camera_residual_max_px: float = 0.35
     """Largest held-out r.m.s. of board corners; well-focused cameras reach 0.1."""
-    marks_mean_max_mm: float = 0.05
+    marks_mean_max_mm: float = MARKS_MEAN_LIMIT_MM
     """Largest common offset of the control marks from where the page draws them: a bias of the camera model."""
-    marks_max_mm: float = 0.15
+    marks_max_mm: float = MARKS_MAX_LIMIT_MM
     """Largest offset of a single control mark."""
     coarse_step_mm: float = 1.0
     """Step of the first search downward. The stylus must give way by that much without harm."""

@@ -43,6 +43,7 @@ class TcpSection(Section, frozen=True, kw_only=True):
 class PlaneSection(Section, frozen=True, kw_only=True):
     unix_socket: str | None = None
     tcp: TcpSection | None = None
+    staff_actions: bool = False
 
 
 class StaffSection(Section, frozen=True, kw_only=True):
@@ -72,6 +73,17 @@ class MotionSection(Section, frozen=True, kw_only=True):
     approach_mm: Annotated[float, Meta(ge=0, le=5)] = 0.6
 
 
+class DriftSection(Section, frozen=True, kw_only=True):
+    every_s: Annotated[float, Meta(ge=1, le=86_400)] = 600.0
+
+
+class PageSection(Section, frozen=True, kw_only=True):
+    host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)]
+    url_host: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+    allow_beyond_loopback: bool = False
+
+
 class DeviceSection(Section, frozen=True, kw_only=True):
     camera: Name
     screen: ScreenSection
@@ -80,6 +92,8 @@ class DeviceSection(Section, frozen=True, kw_only=True):
     display_name: str | None = None
     orientation: Orientation = "portrait"
     motion: MotionSection = MotionSection()
+    drift: DriftSection = DriftSection()
+    page: PageSection | None = None
     queue_limit: Annotated[int, Meta(ge=1, le=1000)] = 16
 
 
@@ -107,8 +121,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def ledger_path(self) -> Path:
         return self.state_dir / "ledger.sqlite3"
 
-    def calibration_path(self, device_id: str) -> Path:
-        return self.state_dir / "calibration" / f"{device_id}.json"
+    @property
+    def calibration_root(self) -> Path:
+        """Where the calibrations of all devices are kept, a folder each."""
+        return self.state_dir / "calibration"
 
 
 _SINGLE: dict[str, type[Section]] = {

@@ -3,12 +3,15 @@
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import cv2
 import trio
 
+from calibration.errors import CalibrationError
+from calibration.screen import ScreenGeometry
 from edge_daemon.boards import Board
 from edge_daemon.cameras.camera import Camera
 from edge_daemon.clock import PlaneClock, machine_boot_id
@@ -17,6 +20,9 @@ from edge_daemon.devices.build import House, build_fleet
 from edge_daemon.leaves import leaves
 from edge_daemon.ledger import LedgerError, open_ledger
 from edge_daemon.notify import notify_systemd
+from edge_daemon.staff.page_server import PageListen
+from edge_daemon.staff.unattended import Unattended
+from edge_daemon.upstream.limits import SessionLimits
 from edge_daemon.upstream.listeners import EndpointRefused, Endpoints, TcpEndpoint
 from edge_daemon.upstream.server import EdgeIdentity
 from edge_daemon.upstream.server import serve as serve_upstream
@@ -39,12 +45,13 @@ async def serve(config: Config) -> None:
         # Open from first to last: a second signal during the shutdown must not keep a hand from parking.
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             await _serve(config, signals)
-    except* (LedgerError, EndpointRefused) as group:
+    except* (LedgerError, EndpointRefused, CalibrationError) as group:
         raise StartRefused("; ".join(str(error) for error in leaves(group))) from group
 
 
 async def _serve(config: Config, signals: AsyncIterator[int]) -> None:
     endpoints = endpoints_of(config)
+    unattended = Unattended(pages_of(config, screens_of(config)))
     identity = EdgeIdentity(config.edge.id, machine_boot_id())
     make_state_dir(config)
     async with open_ledger(config.ledger_path) as ledger:
@@ -58,15 +65,18 @@ async def _serve(config: Config, signals: AsyncIterator[int]) -> None:
         cameras = {name: Camera(name, source) for name, source in config.cameras.items()}
         clock = PlaneClock()
         house = House(config, ledger, clock, identity.boot_id, time.monotonic_ns, boards, cameras)
-        fleet = build_fleet(house, pending)
+        fleet = build_fleet(house, pending, unattended)
         async with trio.open_nursery() as parts, trio.open_nursery() as acting:
             for board in boards.values():
                 parts.start_soon(board.run)
             for camera in cameras.values():
                 parts.start_soon(camera.run)
             await acting.start(fleet.run)
-            async with trio.open_nursery() as listening:
-                await listening.start(serve_upstream, fleet, endpoints, identity, clock)
+            async with unattended.serving(), trio.open_nursery() as listening:
+                limits = SessionLimits(staff_actions=config.plane.staff_actions)
+                await listening.start(
+                    partial(serve_upstream, fleet, endpoints, identity, clock, limits=limits)
+                )
                 notify_systemd("READY=1")
                 logger.info("rig %s: serving %d device(s)", config.edge.id, len(config.devices))
                 logger.info("stopping on %s", signal.Signals(await anext(signals)).name)
@@ -87,6 +97,39 @@ def endpoints_of(config: Config) -> Endpoints:
         else None,
         staff_socket=Path(config.staff.unix_socket),
     )
+
+
+def screens_of(config: Config) -> dict[str, ScreenGeometry]:
+    """Every device's screen. Raises `StartRefused` for one that no phone has: nothing could be computed on it."""
+    screens = {}
+    for device_id, device in config.devices.items():
+        size = device.screen
+        try:
+            screens[device_id] = ScreenGeometry(
+                width_px=size.width_px,
+                height_px=size.height_px,
+                width_mm=size.width_mm,
+                height_mm=size.height_mm,
+            )
+        except CalibrationError as error:
+            raise StartRefused(f"[devices.{device_id}.screen] {error}") from error
+    return screens
+
+
+def pages_of(
+    config: Config, screens: Mapping[str, ScreenGeometry]
+) -> dict[str, tuple[PageListen, ScreenGeometry]]:
+    """The calibration pages to be served, by device. Raises `EndpointRefused`."""
+    return {
+        device_id: (
+            PageListen(
+                device.page.host, device.page.port, device.page.allow_beyond_loopback, device.page.url_host
+            ),
+            screens[device_id],
+        )
+        for device_id, device in config.devices.items()
+        if device.page is not None
+    }
 
 
 def make_state_dir(config: Config) -> None:

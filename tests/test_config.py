@@ -56,7 +56,9 @@ def test_every_key_that_the_example_shows_as_optional_is_known_when_uncommented(
     lines = EXAMPLE.read_text().splitlines()
     # The first plane transport is a choice in the example; the commented table stands at a line start.
     text = "\n".join(
-        line[2:] if line.startswith(("# [", "# host", "# port", "# token", "# allow", "# uid")) else line
+        line[2:]
+        if line.startswith(("# [", "# host", "# port", "# url_host", "# token", "# allow", "# uid"))
+        else line
         for line in lines
     )
     path = tmp_path / "all.toml"
@@ -64,6 +66,9 @@ def test_every_key_that_the_example_shows_as_optional_is_known_when_uncommented(
     config = load_config(path)
     assert config.plane.tcp is not None
     assert config.boards["hand-1"].uid == "0011223344556677"
+    page = config.devices["phone-1"].page
+    assert page is not None
+    assert page.url_host == "rig-1.lan"
 
 
 def test_a_good_file_is_typed_with_its_defaults(tmp_path: Path) -> None:
@@ -71,7 +76,10 @@ def test_a_good_file_is_typed_with_its_defaults(tmp_path: Path) -> None:
     path.write_text(GOOD)
     config = load_config(path)
     assert config.devices["phone-1"].motion.dwell_ms == 60
-    assert config.calibration_path("phone-1") == Path("state/calibration/phone-1.json")
+    assert config.calibration_root == Path("state/calibration")
+    assert config.devices["phone-1"].drift.every_s == 600
+    assert config.devices["phone-1"].page is None
+    assert not config.plane.staff_actions, "a plane is given the staff's rights by the operator alone"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +99,15 @@ def test_a_good_file_is_typed_with_its_defaults(tmp_path: Path) -> None:
         (('unix_socket = "plane.sock"', ""), ["[plane]", "unix_socket"]),
         (("[edge]", "[edge"), ["is not TOML"]),
         (('id = "rig-1"', 'id = "rig 1"'), ["[edge.id]"]),
+        (("[staff]", "staff_actions = 1\n[staff]"), ["[plane.staff_actions]", "bool"]),
+        (
+            ("[devices.phone-1.screen]", "[devices.phone-1.drift]\nevery_s = 0\n[devices.phone-1.screen]"),
+            ["[devices.phone-1.drift.every_s]", ">= 1"],
+        ),
+        (
+            ("[devices.phone-1.screen]", "[devices.phone-1.page]\nport = 70000\n[devices.phone-1.screen]"),
+            ["[devices.phone-1.page.port]", "<= 65535"],
+        ),
     ],
 )
 def test_a_mistake_is_named_with_the_key_and_what_is_allowed(

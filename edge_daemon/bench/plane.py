@@ -24,7 +24,7 @@ import trio
 
 Message = dict[str, Any]
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 LEASE_MS: Final = 600_000
 _LENGTH: Final = struct.Struct(">I")
@@ -368,6 +368,9 @@ class Plane:
                 if waiting := self._waiting.get(message["replyTo"]):
                     waiting.progress.append(message["progress"])
                     waiting.on_progress(message["progress"])
+            case "calibrationProgress":
+                if waiting := self._waiting.get(message["replyTo"]):
+                    waiting.on_progress(message["stage"])
             case "error" if message.get("replyTo") is None:
                 self.complaints.append(message["error"])
             case _:

@@ -67,8 +67,9 @@ class RigFiles:
         return self.directory / "daemon.log"
 
     @property
-    def calibration(self) -> Path:
-        return self.state / "calibration" / f"{DEVICE}.json"
+    def calibration_root(self) -> Path:
+        """The store's root, with a folder for the device."""
+        return self.state / "calibration"
 
 
 def write_config(

@@ -68,6 +68,7 @@ class Terminal:
     def calibrated(self, calibration: DeviceCalibration) -> None:
         self._bar.update(self._calibration, visible=False)
         acceptance = calibration.acceptance
+        assert acceptance is not None, "a hand's calibration has a verdict"
         self._console.print(
             f"[dim]·[/] calibrated with {len(calibration.touches)} touches; {len(acceptance.touches)} held-out "
             f"touches landed within {acceptance.max_mm:.2f} mm"

@@ -15,6 +15,7 @@ from edge_daemon.bench.daemon_process import DaemonProcess, running_daemon
 from edge_daemon.bench.rigfile import DEVICE, RigFiles, write_config
 from edge_daemon.bench.twin.rig import SimulatedRig
 from edge_daemon.bench.twin.truth import SCREEN_HEIGHT_MM, SCREEN_HEIGHT_PX, SCREEN_WIDTH_MM, SCREEN_WIDTH_PX
+from edge_daemon.staff.askers import Shower, unattended
 from edge_daemon.staff.calibrate import calibrate_device
 from edge_daemon.upstream.client import StaffClient, connect_staff
 
@@ -72,11 +73,18 @@ async def calibrate_stage(
 ) -> DeviceCalibration:
     """The technician's part, played by the bench: the pages are shown on the simulated phone."""
 
-    async def show(request: ShowTarget) -> None:
-        stage.rig.phone.show_page(request.target)
-
     async with staff_of(stage) as staff:
-        return await calibrate_device(staff, DEVICE, show, options, on_progress)
+        asker = unattended(shows(stage))
+        return (await calibrate_device(staff, DEVICE, asker, options, on_progress)).calibration
+
+
+def shows(stage: Stage) -> Shower:
+    """The simulated phone shows a page at once, the way it is asked to be turned."""
+
+    async def show(request: ShowTarget) -> None:
+        stage.rig.phone.show_page(request.target, turn=request.turn)
+
+    return show
 
 
 @asynccontextmanager

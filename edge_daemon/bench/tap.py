@@ -64,15 +64,21 @@ class TapReport:
             "lost_receipts": verdict.lost_receipts,
             "landing_mm": verdict.landing(),
             "landing_count": len(verdict.landing_mm),
-            "calibration": {
-                "touches": len(self.calibration.touches),
-                "held_out": len(self.calibration.acceptance.touches),
-                "p95_mm": round(self.calibration.acceptance.p95_mm, 3),
-                "max_mm": round(self.calibration.acceptance.max_mm, 3),
-            },
+            "calibration": _calibration(self.calibration),
             "wall_s": round(self.wall_s, 1),
             "problems": verdict.problems,
         }
+
+
+def _calibration(calibration: DeviceCalibration) -> dict[str, float]:
+    accepted = calibration.acceptance
+    assert accepted is not None, "a hand's calibration has a verdict"
+    return {
+        "touches": len(calibration.touches),
+        "held_out": len(accepted.touches),
+        "p95_mm": round(accepted.p95_mm, 3),
+        "max_mm": round(accepted.max_mm, 3),
+    }
 
 
 async def run_tap_suite(

@@ -21,10 +21,13 @@ def check(path: Path) -> None:
     Exit status 2 when it would be refused.
     """
     from edge_daemon.config import ConfigError, load_config
+    from edge_daemon.daemon import StartRefused, pages_of, screens_of
+    from edge_daemon.upstream.listeners import EndpointRefused
 
     try:
         config = load_config(path)
-    except ConfigError as error:
+        pages_of(config, screens_of(config))
+    except (ConfigError, StartRefused, EndpointRefused) as error:
         click.echo(f"edge-daemon: {error}", err=True)
         sys.exit(2)
     click.echo(

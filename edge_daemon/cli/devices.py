@@ -70,13 +70,25 @@ def _show(devices: Any) -> None:
         boards = "\n".join(
             f"{name} {board['uid']} firmware {board['firmware']}, last reset {board['resetCause']}"
             for name, board in device.metadata.items()
+            if isinstance(board, dict) and "uid" in board
         )
         table.add_row(
             device.device_id,
             status,
-            "yes" if device.calibrated else "no",
+            _calibrated(device),
             held,
             boards,
             ", ".join(device.capabilities.keys),
         )
     Console().print(table)
+
+
+def _calibrated(device: Any) -> str:
+    """Yes or no, why not, and what the drift watch says."""
+    said = device.metadata.get("calibration") or {}
+    lines = ["yes" if device.calibrated else f"no: {said.get('why')}"]
+    if warning := device.metadata.get("calibrationWarning"):
+        lines.append(f"warning: {warning}")
+    elif (said.get("drift") or {}).get("verdict") == "unmeasured":
+        lines.append(f"drift unmeasured: {said['drift']['message']}")
+    return "\n".join(lines)

@@ -10,17 +10,23 @@ from edge_daemon.config import Config, DeviceSection
 from edge_daemon.contract import Receipt
 from edge_daemon.devices.command_ids import CommandIds
 from edge_daemon.devices.device import Device
+from edge_daemon.devices.drift import DriftWatch
 from edge_daemon.devices.eye import Eye
 from edge_daemon.devices.fleet import Changes, Fleet
 from edge_daemon.devices.gate import Gate
+from edge_daemon.devices.hand_touch import HandTouch
+from edge_daemon.devices.hid_touch import HidTouch
 from edge_daemon.devices.keeper import HandKeeper
+from edge_daemon.devices.keyboard import Keyboard
 from edge_daemon.devices.parts import Parts
-from edge_daemon.devices.performers import HandTouch, HidTouch, Keyboard
 from edge_daemon.devices.receipts import ReceiptWriter
 from edge_daemon.devices.recovery import Recovery
+from edge_daemon.devices.rigfacts import RigReader
+from edge_daemon.devices.shelf import Shelf
 from edge_daemon.devices.slot import CalibrationSlot
 from edge_daemon.devices.staff import StaffDesk
 from edge_daemon.ledger import Ledger, PendingEntry
+from edge_daemon.staff.unattended import Unattended
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class House:
     cameras: Mapping[str, Camera]
 
 
-def build_fleet(house: House, pending: Sequence[PendingEntry]) -> Fleet:
+def build_fleet(house: House, pending: Sequence[PendingEntry], unattended: Unattended) -> Fleet:
     """All devices of the configuration; `pending`: what the ledger found unfinished, oldest first."""
     changes = Changes()
     ids = CommandIds(house.monotonic_ns)
@@ -47,51 +53,55 @@ def build_fleet(house: House, pending: Sequence[PendingEntry]) -> Fleet:
         def on_change(device_id: str = device_id) -> None:
             changes.tell(desks[device_id].describe())
 
-        slot = CalibrationSlot(device_id)
-        parts = _parts(house, device_id, section, slot, on_change)
-        desk = StaffDesk(
-            device_id,
-            section,
-            parts,
-            house.ledger,
-            house.config.calibration_path(device_id),
-            ids,
-            house.monotonic_ns,
+        reader = _reader(house, device_id, section)
+        parts = _parts(house, section, reader, on_change)
+        drift = DriftWatch(
+            device_id, parts, house.ledger, house.monotonic_ns, section.drift.every_s, on_change
         )
-        if parts.keeper is not None:
-            parts.keeper.on_announced = desk.load_calibration
         own = [entry for entry in pending if entry.receipt.device_id == device_id]
-        desks[device_id] = desk
-        devices[device_id] = _device(house, device_id, section, parts, own, ids, changes.tell)
-    return Fleet(devices, desks, house.ledger, changes)
+        desks[device_id] = StaffDesk(
+            device_id, section, parts, drift, house.ledger, reader, ids, house.monotonic_ns
+        )
+        devices[device_id] = _device(house, device_id, section, parts, drift, own, ids, changes.tell)
+    return Fleet(devices, desks, house.ledger, changes, unattended)
 
 
-def _parts(
-    house: House,
-    device_id: str,
-    section: DeviceSection,
-    slot: CalibrationSlot,
-    on_change: Callable[[], None],
-) -> Parts:
-    hid_board = house.boards[section.hid] if section.hid is not None else None
-    keyboard = Keyboard(hid_board, HidClient(hid_board)) if hid_board is not None else None
+def _reader(house: House, device_id: str, section: DeviceSection) -> RigReader:
+    return RigReader(
+        device_id=device_id,
+        section=section,
+        hand=house.boards[section.hand] if section.hand is not None else None,
+        hid=house.boards[section.hid] if section.hid is not None else None,
+        camera=house.cameras[section.camera],
+        source=house.config.cameras[section.camera],
+        calibration_root=house.config.calibration_root,
+        boot_id=house.boot_id,
+        clock=house.clock,
+        monotonic_ns=house.monotonic_ns,
+    )
+
+
+def _parts(house: House, section: DeviceSection, reader: RigReader, on_change: Callable[[], None]) -> Parts:
+    slot = CalibrationSlot(reader.device_id)
+    keyboard = Keyboard(reader.hid, HidClient(reader.hid)) if reader.hid is not None else None
     keeper: HandKeeper | None = None
     touch: HandTouch | HidTouch
-    if section.hand is not None:
-        board = house.boards[section.hand]
-        hand = HandClient(board)
-        touch = HandTouch(board, hand, section.motion, slot)
-        keeper = HandKeeper(board, hand, section.motion, house.monotonic_ns)
+    if reader.hand is not None:
+        hand = HandClient(reader.hand)
+        touch = HandTouch(reader.hand, hand, section.motion, slot)
+        keeper = HandKeeper(reader.hand, hand, section.motion, house.monotonic_ns)
     else:
-        assert hid_board is not None, "the configuration was checked"
-        touch = HidTouch(hid_board, HidClient(hid_board))
+        assert reader.hid is not None, "the configuration was checked"
+        touch = HidTouch(reader.hid, HidClient(reader.hid), slot)
     return Parts(
-        device_id,
+        reader.device_id,
         touch=touch,
         keyboard=keyboard,
         keeper=keeper,
-        camera=house.cameras[section.camera],
+        camera=reader.camera,
         slot=slot,
+        shelf=Shelf(slot, reader),
+        monotonic_ns=house.monotonic_ns,
         on_change=on_change,
     )
 
@@ -101,6 +111,7 @@ def _device(
     device_id: str,
     section: DeviceSection,
     parts: Parts,
+    drift: DriftWatch,
     pending: Sequence[PendingEntry],
     ids: CommandIds,
     on_receipt: Callable[[Receipt], None],
@@ -113,6 +124,7 @@ def _device(
         parts.camera,
         parts.slot,
         parts.keeper,
+        parts.history,
         section.orientation,
         house.clock,
         house.monotonic_ns,
@@ -125,6 +137,7 @@ def _device(
         house.ledger,
         writer,
         Recovery(pending, parts.boards, house.ledger, writer, house.monotonic_ns, on_receipt),
+        drift,
         ids,
         house.monotonic_ns,
         queue_limit=section.queue_limit,

@@ -22,11 +22,12 @@ from edge_daemon.contract import (
     canonical,
 )
 from edge_daemon.devices.command_ids import CommandIds
+from edge_daemon.devices.drift import DriftWatch
 from edge_daemon.devices.eye import Eye
 from edge_daemon.devices.gate import Gate
 from edge_daemon.devices.job import Job, ProgressListener
+from edge_daemon.devices.orders import Order
 from edge_daemon.devices.parts import Parts
-from edge_daemon.devices.performers import Order
 from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
 from edge_daemon.devices.recovery import Recovery
 from edge_daemon.ledger import CommandRef, Existing, Ledger, SettledAlready
@@ -55,6 +56,7 @@ class Device:
         ledger: Ledger,
         writer: ReceiptWriter,
         recovery: Recovery,
+        drift: DriftWatch,
         ids: CommandIds,
         monotonic_ns: MonotonicNs,
         *,
@@ -68,6 +70,7 @@ class Device:
         self._ledger = ledger
         self._writer = writer
         self._recovery = recovery
+        self._drift = drift
         self._ids = ids
         self._now_ns = monotonic_ns
         self._queue_limit = queue_limit
@@ -230,6 +233,7 @@ class Device:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 nursery.start_soon(self.parts.run)
+                nursery.start_soon(self._drift.run)
                 nursery.start_soon(self._admit_in_order)
                 nursery.start_soon(self._work)
                 task_status.started()

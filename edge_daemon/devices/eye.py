@@ -13,7 +13,7 @@ from edge_daemon.cameras.errors import BadPicture, CameraError, UnknownFrame
 from edge_daemon.cameras.frames import FrameBook, FrameRecord
 from edge_daemon.cameras.rectify import QuarterTurns, Rectifier
 from edge_daemon.cameras.ring import RawFrame
-from edge_daemon.cameras.settle import MIN_STILL_MS, Polygon, SettleVerdict
+from edge_daemon.cameras.settle import MAX_GIVEN_SIGMA, MIN_STILL_MS, Polygon, SettleVerdict
 from edge_daemon.clock import NS_PER_MS, MonotonicNs, PlaneClock
 from edge_daemon.contract import FrameNotes, Look, Orientation, Picture, PixelSize, Refused
 from edge_daemon.contract.actions import GRID_MAX
@@ -49,7 +49,13 @@ class Sight:
 
     @classmethod
     def of(cls, calibration: DeviceCalibration) -> "Sight":
-        camera, screen = calibration.camera, calibration.screen
+        camera, screen = calibration.camera.model, calibration.screen
+        noise = calibration.camera.noise_sigma
+        if noise is not None and not 0.0 <= noise <= MAX_GIVEN_SIGMA:
+            raise ValueError(
+                f"its camera's noise was measured as {noise:.2f} grey levels, more than {MAX_GIVEN_SIGMA:g}: a still "
+                "screen could not be told; look at light and exposure, then calibrate again"
+            )
         width = round(LONG_SIDE_PX * screen.width_mm / screen.height_mm)
         map_x, map_y = camera.rectify_maps(screen, width, LONG_SIDE_PX)
         return cls(
@@ -68,7 +74,7 @@ class Sight:
 
 
 def _polygon(calibration: DeviceCalibration, screen_mm: Any) -> Polygon:
-    return [(float(x), float(y)) for x, y in calibration.camera.project(screen_mm)]
+    return [(float(x), float(y)) for x, y in calibration.camera.model.project(screen_mm)]
 
 
 class Eye:
@@ -80,6 +86,7 @@ class Eye:
         camera: Camera,
         slot: CalibrationSlot,
         keeper: HandKeeper | None,
+        history: HandHistory,
         orientation: Orientation,
         clock: PlaneClock,
         monotonic_ns: MonotonicNs,
@@ -88,6 +95,7 @@ class Eye:
         self._camera = camera
         self._slot = slot
         self._keeper = keeper
+        self._history = history
         self._orientation: Orientation = orientation
         self._clock = clock
         self._now_ns = monotonic_ns
@@ -114,7 +122,8 @@ class Eye:
 
     def refuse_stale(self, bound: FrameRecord) -> None:
         """For parts that must not act on an old frame: refuses when something was done or shown since."""
-        if bound.frame_id != self._newest_served or self._last_act_ns > bound.exposed_ns:
+        since_ns = max(self._last_act_ns, self._history.last_edge_move_ns)
+        if bound.frame_id != self._newest_served or since_ns > bound.exposed_ns:
             raise Refused(
                 "stale_frame",
                 f"frame {bound.frame_id} is no longer current: look again and decide again",
@@ -128,7 +137,7 @@ class Eye:
     def notes(self, bound: FrameRecord, accepted_ns: int) -> FrameNotes:
         """Measured at the moment the board accepted the action. `newer_frames` is counted by `recount`: frames
         exposed by then may still be on their way from the camera. Raises nothing: the hand is moving already."""
-        history = self._history()
+        history = self._history
         settled, reason = _settled(bound, history)
         return FrameNotes(
             age_ms=round((accepted_ns - bound.exposed_ns) / NS_PER_MS, 3),
@@ -142,9 +151,6 @@ class Eye:
         """`notes` with the frames exposed after the bound one and up to `accepted_ns`."""
         newer = self._camera.captured_between(bound.sequence, accepted_ns)
         return msgspec.structs.replace(notes, newer_frames=newer)
-
-    def _history(self) -> HandHistory:
-        return self._keeper.history if self._keeper is not None else HandHistory()
 
     # -- looking ------------------------------------------------------------------------------------------
 
@@ -189,7 +195,7 @@ class Eye:
         )
 
     async def _current_sight(self) -> Sight:
-        calibration = self._slot.require()
+        calibration = self._slot.require_camera()
         if self._sight is None or self._sight.calibration is not calibration:
             try:
                 self._sight = await trio.to_thread.run_sync(Sight.of, calibration)
@@ -208,10 +214,11 @@ class Eye:
         stretch_ns = arrived_ns - round(MIN_STILL_MS * NS_PER_MS)
         answered_ns = self._last_act_ns + REACTION_NS
         verdict = await self._camera.settled(
-            max(self._history().last_move_end_ns, answered_ns, stretch_ns),
+            max(self._history.last_move_end_ns, answered_ns, stretch_ns),
             wait_s,
             mask=sight.screen,
             ignore=[sight.status_bar],
+            noise_sigma=sight.calibration.camera.noise_sigma,
         )
         still = None
         if verdict.state == "still" and verdict.sequence is not None:
@@ -229,7 +236,7 @@ class Eye:
         return frame, verdict
 
     def _hand_in_picture(self, frame: RawFrame) -> bool:
-        history = self._history()
+        history = self._history
         return self._keeper is not None and not (
             history.parked and history.last_move_end_ns < frame.exposed_ns
         )

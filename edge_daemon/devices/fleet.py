@@ -3,7 +3,9 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
+import msgspec
 import trio
 
 from edge_daemon.contract import (
@@ -20,7 +22,18 @@ from edge_daemon.contract import (
 from edge_daemon.devices.device import Device
 from edge_daemon.devices.staff import StaffDesk
 from edge_daemon.ledger import Ledger
-from edge_daemon.upstream.service import Change, ProgressCallback, RawPicture, RigFacts, StaffTouchAt
+from edge_daemon.staff.unattended import Unattended
+from edge_daemon.upstream.service import (
+    CalibrationKind,
+    CalibrationOutcome,
+    Change,
+    DriftFound,
+    ProgressCallback,
+    RawPicture,
+    RigFacts,
+    StaffTouchAt,
+    StageCallback,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -65,14 +78,18 @@ class Fleet:
         desks: Mapping[str, StaffDesk],
         ledger: Ledger,
         changes: Changes,
+        unattended: Unattended,
     ) -> None:
         self._devices = dict(devices)
         self._desks = dict(desks)
         self._ledger = ledger
         self._changes = changes
+        self._unattended = unattended
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Works until cancelled; each hand is then parked within a bound."""
+        for desk in self._desks.values():
+            await desk.drop_orphaned_hold()
         async with trio.open_nursery() as nursery:
             for device in self._devices.values():
                 await nursery.start(device.run)
@@ -153,7 +170,8 @@ class Fleet:
         self.device_changed(device_id)
 
     async def rig_facts(self, device_id: str) -> RigFacts:
-        return self._desk(device_id).facts()
+        facts = self._desk(device_id).facts()
+        return msgspec.structs.replace(facts, page_url=self._unattended.page_url(device_id))
 
     async def staff_look(self, device_id: str) -> RawPicture:
         return await self._desk(device_id).look()
@@ -171,8 +189,22 @@ class Fleet:
         await self._desk(device_id).clear_estop()
 
     async def adopt_calibration(self, device_id: str) -> None:
-        self._desk(device_id).adopt_calibration()
+        await self._desk(device_id).adopt_calibration()
         self.device_changed(device_id)
+
+    async def check_drift(self, device_id: str) -> DriftFound:
+        return await self._desk(device_id).check_drift()
+
+    async def calibrate(
+        self, device_id: str, kind: CalibrationKind, actor: Actor, on_stage: StageCallback
+    ) -> CalibrationOutcome:
+        return await self._unattended.calibrate(
+            self._desk(device_id), kind, actor, on_stage, partial(self.device_changed, device_id)
+        )
+
+    async def stop_calibration(self, device_id: str, actor: Actor) -> None:
+        self._device(device_id)
+        await self._unattended.stop(device_id)
 
     # -- inside -------------------------------------------------------------------------------------------
 

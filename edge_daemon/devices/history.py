@@ -1,4 +1,4 @@
-"""What the hand did, when, and on whose account: the memory behind `edgeMovedSince` and `settled`."""
+"""What touched the phone, when, and on whose account: the memory behind `edgeMovedSince` and `settled`."""
 
 from dataclasses import dataclass
 
@@ -18,6 +18,11 @@ class HandHistory:
     def moved_for_plane(self, now_ns: int, *, parked: bool) -> None:
         self.last_move_end_ns = max(self.last_move_end_ns, now_ns)
         self.parked = parked
+
+    def touched_at_edge(self, now_ns: int) -> None:
+        """Staff had a HID board touch the phone; the hand, where there is one, stands where it stood."""
+        self.last_edge_move_ns = max(self.last_edge_move_ns, now_ns)
+        self.last_move_end_ns = max(self.last_move_end_ns, now_ns)
 
     def moved_at_edge(self, now_ns: int, *, parked: bool = False) -> None:
         self.last_edge_move_ns = max(self.last_edge_move_ns, now_ns)

@@ -13,6 +13,8 @@ from edge_daemon.boards import (
     FlagsReported,
     HandClient,
     HandMoved,
+    NotSent,
+    OutcomeUnknown,
     StatusChanged,
     StopReported,
 )
@@ -41,9 +43,8 @@ class HandKeeper:
         self._parked = trio.Condition()
         self._park_wanted = trio.Event()
         self._ready = False
+        self._pushed = False
         self._not_ready_reason = "its hand has not been homed yet"
-        self.on_announced: Callable[[], None] = lambda: None
-        """Called when the hand's board has announced itself, before it is homed."""
 
     @property
     def not_ready_reason(self) -> str | None:
@@ -57,7 +58,6 @@ class HandKeeper:
             nursery.start_soon(self._park_on_demand)
             while True:
                 await self.board.wait_online()
-                self.on_announced()
                 await self._make_ready(on_change)
                 on_change()
                 status = self.board.status
@@ -95,6 +95,21 @@ class HandKeeper:
         flags = self.board.flags
         if flags is None or not flags.homed:
             await self.hand.home()
+            self._pushed = False
+        self.history.moved_at_edge(self._now_ns())
+
+    async def _home_after_push(self) -> None:
+        """A drive that was pushed round may have lost its place; the calibration holds for a homed hand only.
+
+        Not at once: the fingers that pushed it are still there. Raises `BoardError`; nothing was touched then.
+        """
+        if not self._pushed:
+            return
+        try:
+            await self.hand.home()
+        except OutcomeUnknown as error:
+            raise NotSent(f"the link failed while the hand was homed after a push: {error.reason}") from error
+        self._pushed = False
         self.history.moved_at_edge(self._now_ns())
 
     async def _follow_moves(self) -> None:
@@ -102,12 +117,15 @@ class HandKeeper:
             with self.board.events() as events:
                 async for event in events:
                     if isinstance(event, HandMoved):
+                        self._pushed = self._pushed or event.cause == "pushed"
                         self.history.moved_at_edge(event.moved_ns)
-            # The subscription was closed because we fell behind: a move may have been among what we missed.
+            # The subscription was closed because we fell behind: a push may have been among what we missed.
+            self._pushed = True
             self.history.moved_at_edge(self._now_ns())
 
     async def _park(self) -> None:
         motion = self._motion
+        await self._home_after_push()
         await self.hand.park(motion.park_x_mm, motion.park_y_mm, motion.park_z_mm)
         async with self._parked:
             self.history.moved_for_plane(self._now_ns(), parked=True)
@@ -140,19 +158,21 @@ class HandKeeper:
         """
         self._park_wanted.set()
         with trio.move_on_after(timeout_s):
-            await self._wait_parked()
+            await self.wait_parked()
             return True
         return False
 
-    async def _wait_parked(self) -> None:
+    async def wait_parked(self) -> None:
+        """Until the hand stands parked, for whatever reason; moves nothing. Cancelling loses nothing."""
         async with self._parked:
             while not self.history.parked:
                 await self._parked.wait()
 
     @asynccontextmanager
     async def moving_for_plane(self) -> AsyncIterator[None]:
-        """Around an action's moves; they do not count as `edgeMovedSince`."""
+        """Around an action's moves; they do not count as `edgeMovedSince`. Raises `BoardError` before they begin."""
         async with self.lock:
+            await self._home_after_push()
             self.history.parked = False
             try:
                 yield
@@ -161,8 +181,12 @@ class HandKeeper:
 
     @asynccontextmanager
     async def moving_at_edge(self) -> AsyncIterator[HandClient]:
-        """The hand, for a move that does not come from the plane; such moves are what `edgeMovedSince` tells."""
+        """The hand, for a move that does not come from the plane; such moves are what `edgeMovedSince` tells.
+
+        Raises `BoardError` before anything moved.
+        """
         async with self.lock:
+            await self._home_after_push()
             self.history.moved_at_edge(self._now_ns())
             try:
                 yield self.hand

@@ -1,12 +1,14 @@
 """The parts of one device: which of them carries out what, and whether all of them are there."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 
 from edge_daemon.boards import Board, BoardOffline, Done, FlagsReported, StatusChanged
 from edge_daemon.cameras.camera import Camera, CameraOffline
+from edge_daemon.clock import MonotonicNs
 from edge_daemon.contract import (
     Action,
     Capabilities,
@@ -21,8 +23,13 @@ from edge_daemon.contract import (
     TypeText,
 )
 from edge_daemon.devices.capabilities import capabilities_of
+from edge_daemon.devices.hand_touch import HandTouch
+from edge_daemon.devices.hid_touch import HidTouch
+from edge_daemon.devices.history import HandHistory
 from edge_daemon.devices.keeper import HandKeeper
-from edge_daemon.devices.performers import HandTouch, HidTouch, Keyboard, Order, Performer, is_hold
+from edge_daemon.devices.keyboard import Keyboard
+from edge_daemon.devices.orders import Order, Performer, is_hold
+from edge_daemon.devices.shelf import Shelf
 from edge_daemon.devices.slot import CalibrationSlot
 from edge_daemon.ledger import CommandRef
 
@@ -39,14 +46,19 @@ class Parts:
         keeper: HandKeeper | None,
         camera: Camera,
         slot: CalibrationSlot,
+        shelf: Shelf,
+        monotonic_ns: MonotonicNs,
         on_change: Callable[[], None],
     ) -> None:
         self._device_id = device_id
         self._touch = touch
         self._keyboard = keyboard
         self.keeper = keeper
+        self.history = keeper.history if keeper is not None else HandHistory()
         self.camera = camera
         self.slot = slot
+        self.shelf = shelf
+        self._now_ns = monotonic_ns
         self._on_change = on_change
         self.busy = trio.Lock()
         """Held while an action of the plane is carried out."""
@@ -65,6 +77,11 @@ class Parts:
             boards.append(self._keyboard.board)
         return boards
 
+    @property
+    def hid_board(self) -> Board | None:
+        """The board that is keyboard, touch screen or pointer to the phone, if there is one."""
+        return self._keyboard.board if self._keyboard is not None else None
+
     def status(self) -> tuple[DeviceStatus, str | None]:
         """`online`, or `offline` and why, for a person."""
         reasons = [
@@ -82,6 +99,8 @@ class Parts:
             )
         if not reasons and self.keeper is not None and self.keeper.not_ready_reason is not None:
             reasons.append(self.keeper.not_ready_reason)
+        if not reasons and not self.shelf.up_to_date():
+            reasons.append("its stored calibration is being read")
         return ("offline", "; ".join(reasons)) if reasons else ("online", None)
 
     def capabilities(self) -> Capabilities:
@@ -97,10 +116,14 @@ class Parts:
 
     @property
     def calibrated(self) -> bool:
-        return self.slot.current is not None
+        """All of a calibration may be used."""
+        return self.slot.why_not() is None
 
     def metadata(self) -> dict[str, Any]:
-        """The boards as they announced themselves, and how their lines do, for people and the plane's records."""
+        """The boards as they announced themselves and how their lines do, and the calibration, for people."""
+        return self._boards_said() | calibration_said(self.slot)
+
+    def _boards_said(self) -> dict[str, Any]:
         return {
             board.name: {
                 "kind": info.kind,
@@ -128,6 +151,7 @@ class Parts:
                 raise Refused(
                     "estopped", f"the emergency stop of board {board.name} is latched; staff clear it"
                 )
+        self.slot.refuse_moved()
         self._performer(action).refuse(action, orientation)
 
     def _refuse_unsupported(self, action: Action) -> None:
@@ -180,11 +204,22 @@ class Parts:
             async with self.keeper.moving_for_plane():
                 return await performer.perform(order)
 
+    @asynccontextmanager
+    async def touching_at_edge(self) -> AsyncIterator[None]:
+        """Around a touch by the HID board that does not come from the plane."""
+        async with self.busy:
+            self.history.touched_at_edge(self._now_ns())
+            try:
+                yield
+            finally:
+                self.history.touched_at_edge(self._now_ns())
+
     async def run(self) -> None:
         """Keeps the parts safe to use until cancelled."""
         async with trio.open_nursery() as nursery:
             if self.keeper is not None:
                 nursery.start_soon(self.keeper.run, self._on_change)
+            nursery.start_soon(self.shelf.run, self._on_change)
             for board in self.boards:
                 nursery.start_soon(self._report_board, board)
             nursery.start_soon(self._report_camera)
@@ -194,12 +229,14 @@ class Parts:
             with board.events() as events:
                 async for event in events:
                     if isinstance(event, StatusChanged | FlagsReported):
+                        self.shelf.stir()
                         self._on_change()
 
     async def _report_camera(self) -> None:
         status = self.camera.status
         while True:
             status = await self.camera.status_other_than(status)
+            self.shelf.stir()
             self._on_change()
 
     async def rest(self) -> None:
@@ -210,6 +247,18 @@ class Parts:
     async def leave_safe(self) -> None:
         if self.keeper is not None:
             await self.keeper.leave_safe()
+
+
+def calibration_said(slot: CalibrationSlot) -> dict[str, Any]:
+    """What stands in a device's metadata about its calibration."""
+    said: dict[str, Any] = {
+        "id": slot.stored.id if slot.stored is not None else None,
+        "usable": slot.usable(),
+        "why": slot.why_not(),
+    }
+    if slot.drift is not None:
+        said["drift"] = {"verdict": slot.drift.verdict, "message": slot.drift.message}
+    return {"calibration": said} | ({"calibrationWarning": slot.warning} if slot.warning is not None else {})
 
 
 def _line(board: Board) -> dict[str, Any]:

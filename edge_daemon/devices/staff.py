@@ -1,69 +1,81 @@
-"""What staff at the rig may do with a device: take it, look raw, touch at hand coordinates, adopt a calibration."""
+"""What staff at the rig may do with a device: take it, look raw, touch, stop it, have another calibration used."""
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import trio
 
-from calibration.errors import CalibrationError
-from calibration.result import DeviceCalibration
-from calibration.store import load
-from edge_daemon.boards import Board, BoardError, HandLimits
+from calibration.store import CalibrationStore, Conditions, StoredCalibration
+from edge_daemon.boards import Board, BoardError, HidClient
 from edge_daemon.cameras.errors import CameraError
 from edge_daemon.clock import MonotonicNs
 from edge_daemon.config import DeviceSection
 from edge_daemon.contract import DeviceDescription, Refused, StaffHold
 from edge_daemon.devices.approach import approach
 from edge_daemon.devices.command_ids import CommandIds
+from edge_daemon.devices.drift import DriftWatch
 from edge_daemon.devices.keeper import HandKeeper
 from edge_daemon.devices.parts import Parts
+from edge_daemon.devices.pointer import place_of_counts
 from edge_daemon.devices.receipts import verdict_of
+from edge_daemon.devices.rigfacts import RigReader
 from edge_daemon.ledger import Hold, Ledger
 from edge_daemon.upstream.service import (
-    HandEnvelope,
-    HandPoint,
+    DigitizerTouchAt,
+    DriftFound,
+    HandTouchAt,
+    PointerTouchAt,
     RawPicture,
     RigFacts,
-    ScreenSize,
     StaffTouchAt,
 )
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STAFF_LOOK_TIMEOUT_S = 3.0
 PARK_TIMEOUT_S = 10.0
+EDGE_OWNER = "edge:"
+"""Begins the owner of a hold that the daemon itself took. No session's name can: it begins with a letter or digit."""
 
 
 class StaffDesk:
-    """One device from the staff's side. Moves made here are what `edgeMovedSince` tells the plane."""
+    """One device from the staff's side. What is touched here is what `edgeMovedSince` tells the plane."""
 
     def __init__(
         self,
         device_id: str,
         section: DeviceSection,
         parts: Parts,
+        drift: DriftWatch,
         ledger: Ledger,
-        calibration_path: Path,
+        reader: RigReader,
         ids: CommandIds,
         monotonic_ns: MonotonicNs,
     ) -> None:
-        self._device_id = device_id
+        self.device_id = device_id
         self._section = section
         self._parts = parts
+        self._drift = drift
         self._ledger = ledger
-        self._calibration_path = calibration_path
+        self._reader = reader
         self._ids = ids
         self._now_ns = monotonic_ns
 
+    def facts(self) -> RigFacts:
+        """The rig as it is now. Raises `Refused` while the board that touches has never announced itself."""
+        facts, reader = self._reader.now(), self._reader
+        touches, known = (reader.hand, facts.hand) if reader.hand is not None else (reader.hid, facts.hid)
+        if known is None:
+            assert touches is not None, "the configuration was checked"
+            raise Refused("device_offline", f"board {touches.name} has never announced itself")
+        return facts
+
     def describe(self) -> DeviceDescription:
         status, reason = self._parts.status()
-        hold = self._ledger.hold(self._device_id)
+        hold = self._ledger.hold(self.device_id)
         has_hand = self._parts.keeper is not None
         return DeviceDescription(
-            device_id=self._device_id,
+            device_id=self.device_id,
             backend_kind="robot_hand" if has_hand else "esp32_hid",
             kind="robot" if has_hand else "physical",
             status=status,
@@ -71,78 +83,60 @@ class StaffDesk:
             capabilities=self._parts.capabilities(),
             orientation=self._section.orientation,
             calibrated=self._parts.calibrated,
-            parked=self._ledger.parked(self._device_id),
+            parked=self._ledger.parked(self.device_id),
             display_name=self._section.display_name,
             staff_hold=StaffHold(hint=hold.hint) if hold is not None else None,
             metadata=self._parts.metadata(),
-        )
-
-    def facts(self) -> RigFacts:
-        keeper = self._keeper()
-        info = keeper.board.last_info
-        limits = keeper.hand.limits
-        if info is None or limits is None:
-            raise Refused("device_offline", f"board {keeper.board.name} has never announced itself")
-        motion, screen = self._section.motion, self._section.screen
-        hid = next((board for board in self._parts.boards if board.kind == "hid"), None)
-        return RigFacts(
-            device_id=self._device_id,
-            hand_uid=info.uid,
-            hid_uid=hid.last_info.uid if hid is not None and hid.last_info is not None else None,
-            envelope=_envelope(limits),
-            park=HandPoint(x_mm=motion.park_x_mm, y_mm=motion.park_y_mm, z_mm=motion.park_z_mm),
-            search_z_mm=motion.search_z_mm,
-            screen=ScreenSize(
-                width_px=screen.width_px,
-                height_px=screen.height_px,
-                width_mm=screen.width_mm,
-                height_mm=screen.height_mm,
-            ),
-            calibration_path=str(self._calibration_path),
-            camera_name=self._parts.camera.name,
-            orientation=self._section.orientation,
         )
 
     # -- holds --------------------------------------------------------------------------------------------
 
     async def take_hold(self, hint: str, owner: str) -> None:
         """Durable when it returns; an action already under way ends first, what waits in line is refused."""
-        current = self._ledger.hold(self._device_id)
+        current = self._ledger.hold(self.device_id)
         if current is not None and current.owner != owner:
-            raise Refused("leased", f"{self._device_id} is already held: {current.hint}", hint=current.hint)
-        await self._ledger.set_hold(self._device_id, Hold(hint=hint, owner=owner))
+            raise Refused("leased", f"{self.device_id} is already held: {current.hint}", hint=current.hint)
+        await self._ledger.set_hold(self.device_id, Hold(hint=hint, owner=owner))
         async with self._parts.busy:
             pass
 
     async def release_hold(self, owner: str | None) -> None:
-        current = self._ledger.hold(self._device_id)
+        current = self._ledger.hold(self.device_id)
         if current is None:
             return
         if owner is not None and current.owner != owner:
             raise Refused(
-                "permission_denied", f"{self._device_id} is held by {current.owner}, not by this session"
+                "permission_denied", f"{self.device_id} is held by {current.owner}, not by this session"
             )
         if self._parts.keeper is not None:
             await self._parts.keeper.rest()
-        await self._ledger.set_hold(self._device_id, None)
+        await self._ledger.set_hold(self.device_id, None)
+        # Somebody had the rig: fingers, lamps and phones move.
+        self._drift.disturbed("staff gave the device back")
+
+    async def drop_orphaned_hold(self) -> None:
+        """At start: a hold that this daemon took itself belongs to work that ended with the former process."""
+        current = self._ledger.hold(self.device_id)
+        if current is not None and current.owner.startswith(EDGE_OWNER):
+            await self._ledger.set_hold(self.device_id, None)
 
     def _refuse_without_hold(self, owner: str) -> None:
-        hold = self._ledger.hold(self._device_id)
+        hold = self._ledger.hold(self.device_id)
         if hold is None or hold.owner != owner:
             raise Refused(
-                "lease_required", f"take the hold of {self._device_id} first: the plane could act meanwhile"
+                "lease_required", f"take the hold of {self.device_id} first: the plane could act meanwhile"
             )
 
-    # -- looking and moving -------------------------------------------------------------------------------
+    # -- looking and touching -----------------------------------------------------------------------------
 
     async def look(self) -> RawPicture:
         """A raw picture exposed after this call; the hand is parked for it if staff hold the device.
 
         Without a hold nothing is moved: the plane may be acting.
         """
-        keeper, held = self._parts.keeper, self._ledger.hold(self._device_id) is not None
+        keeper, held = self._parts.keeper, self._ledger.hold(self.device_id) is not None
         if keeper is not None and held and not await keeper.out_of_picture(PARK_TIMEOUT_S):
-            raise Refused("device_offline", f"the hand of {self._device_id} could not be parked for a look")
+            raise Refused("device_offline", f"the hand of {self.device_id} could not be parked for a look")
         try:
             frame = await self._parts.camera.frame_after(self._now_ns(), STAFF_LOOK_TIMEOUT_S)
         except CameraError as error:
@@ -157,12 +151,25 @@ class StaffDesk:
         )
 
     async def touch(self, touch: StaffTouchAt, owner: str) -> None:
-        """One tap at hand coordinates, approached from the same side as the plane's taps are."""
+        """One touch of the hand or of the HID board; returns when it is over."""
         self._refuse_without_hold(owner)
-        keeper = self._ready_keeper()
-        async with keeper.moving_at_edge() as hand:
+        if isinstance(touch, HandTouchAt):
+            await self._touch_by_hand(touch)
+        else:
+            await self._touch_by_hid(touch)
+
+    async def _touch_by_hand(self, touch: HandTouchAt) -> None:
+        async with self._ready_keeper().moving_at_edge() as hand:
             await _do(
-                approach(hand, touch.x_mm, touch.y_mm, touch.hover_z_mm, self._section.motion.approach_mm)
+                approach(
+                    hand,
+                    touch.x_mm,
+                    touch.y_mm,
+                    touch.hover_z_mm,
+                    self._section.motion.approach_mm,
+                    touch.approach_x,
+                    touch.approach_y,
+                )
             )
             await _do(
                 hand.tap(
@@ -174,6 +181,21 @@ class StaffDesk:
                     dwell_ms=touch.dwell_ms,
                 )
             )
+
+    async def _touch_by_hid(self, touch: DigitizerTouchAt | PointerTouchAt) -> None:
+        board = self._parts.hid_board
+        profile = board.last_info.hid if board is not None and board.last_info is not None else None
+        wanted = "digitizer" if isinstance(touch, DigitizerTouchAt) else "pointer"
+        if board is None or profile is None or profile.touch != wanted:
+            raise Refused("capability_unsupported", f"{self.device_id} has no {wanted}", field="touch.type")
+        self._refuse_offline()
+        hid = HidClient(board)
+        async with self._parts.touching_at_edge():
+            if isinstance(touch, DigitizerTouchAt):
+                await _do(hid.tap(self._ids.next(), touch.x, touch.y, touch.dwell_ms))
+                return
+            place = place_of_counts(touch.x_counts, touch.y_counts, touch.home_counts, touch.step_counts)
+            await _do(hid.pointer_tap(self._ids.next(), place.x, place.y, touch.dwell_ms, place.scale))
 
     async def park(self, owner: str) -> None:
         self._refuse_without_hold(owner)
@@ -193,44 +215,32 @@ class StaffDesk:
 
     # -- calibration --------------------------------------------------------------------------------------
 
-    def adopt_calibration(self) -> None:
-        """Reads the device's file again. Raises `Refused` and keeps what is in use when the file is no good."""
-        info = self._keeper().board.last_info
-        if info is None:
-            raise Refused(
-                "device_offline", "the hand's board has not announced itself: whose file would this be?"
-            )
-        try:
-            self._parts.slot.adopt(self._stored(info.uid))
-        except CalibrationError as error:
-            raise Refused("uncalibrated", str(error)) from error
+    async def adopt_calibration(self) -> None:
+        """Reads the store again. Raises `Refused` and keeps what is in use when nothing in there can be used."""
+        await self._parts.shelf.adopt()
 
-    def load_calibration(self) -> None:
-        """When the hand's board has announced itself: what there is for this very board, else the reason why not."""
-        info = self._keeper().board.last_info
-        assert info is not None
-        try:
-            self._parts.slot.adopt(self._stored(info.uid))
-        except CalibrationError as error:
-            self._parts.slot.drop(str(error))
-            logger.warning("%s: not calibrated: %s", self._device_id, error)
+    async def save_calibration(
+        self, save: Callable[[CalibrationStore, Conditions], StoredCalibration]
+    ) -> StoredCalibration:
+        """Has `save` store a calibration, and uses it. Raises what it raises; then the former stays in use."""
+        return await self._parts.shelf.save(save)
 
-    def _stored(self, board_uid: str) -> DeviceCalibration:
-        return load(self._calibration_path, device_id=self._device_id, board_uid=board_uid).calibration
+    async def check_drift(self) -> DriftFound:
+        """Measures now, without moving anything. Raises `Refused` when there is nothing to measure against."""
+        return await self._drift.check_now()
 
     # -- inside -------------------------------------------------------------------------------------------
 
-    def _keeper(self) -> HandKeeper:
+    def _ready_keeper(self) -> HandKeeper:
         if self._parts.keeper is None:
-            raise Refused("capability_unsupported", f"{self._device_id} has no hand")
+            raise Refused("capability_unsupported", f"{self.device_id} has no hand")
+        self._refuse_offline()
         return self._parts.keeper
 
-    def _ready_keeper(self) -> HandKeeper:
-        keeper = self._keeper()
+    def _refuse_offline(self) -> None:
         status, reason = self._parts.status()
         if status != "online":
-            raise Refused("device_offline", f"{self._device_id} is {status}: {reason}")
-        return keeper
+            raise Refused("device_offline", f"{self.device_id} is {status}: {reason}")
 
 
 async def _each(boards: Sequence[Board], verb: Callable[[Board], Awaitable[None]]) -> None:
@@ -257,14 +267,3 @@ async def _do(verb: Awaitable[T]) -> T:
     except BoardError as error:
         info, _ = verdict_of(error)
         raise Refused(info.code, info.message) from error
-
-
-def _envelope(limits: HandLimits) -> HandEnvelope:
-    return HandEnvelope(
-        x_min_mm=limits.x_min_mm,
-        x_max_mm=limits.x_max_mm,
-        y_min_mm=limits.y_min_mm,
-        y_max_mm=limits.y_max_mm,
-        z_min_mm=limits.z_min_mm,
-        z_max_mm=limits.z_max_mm,
-    )

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 import trio
 
-from edge_daemon.contract import DeviceDescription, ReceiptAnswer, Refused
+from edge_daemon.contract import Actor, DeviceDescription, ReceiptAnswer, Refused
 from edge_daemon.upstream.codec import (
     MAX_BYTES_FROM_EDGE,
     FrameReader,
@@ -28,10 +28,15 @@ from edge_daemon.upstream.messages import (
     PROTOCOL,
     AdoptCalibration,
     Answer,
+    Calibrate,
+    CalibrationProgress,
+    CalibrationResult,
     Challenge,
+    CheckDrift,
     ClearEstop,
     DescribeRig,
     Devices,
+    DriftAnswer,
     ErrorAnswer,
     Estop,
     FromEdge,
@@ -43,16 +48,26 @@ from edge_daemon.upstream.messages import (
     RawPictureAnswer,
     ReceiptFound,
     ReleaseHold,
+    RequestId,
     Rig,
     StaffHello,
     StaffLook,
     StaffPark,
     StaffRequest,
     StaffTouch,
+    StopCalibration,
     TakeHold,
     Welcome,
 )
-from edge_daemon.upstream.service import RawPicture, RigFacts, StaffTouchAt
+from edge_daemon.upstream.service import (
+    CalibrationKind,
+    CalibrationOutcome,
+    DriftFound,
+    RawPicture,
+    RigFacts,
+    StaffTouchAt,
+    StageCallback,
+)
 
 _READ_BYTES = 64 * 1024
 _HANDSHAKE_S = 5.0
@@ -109,6 +124,7 @@ class StaffClient:
         self._to_send, self._sendable = trio.open_memory_channel[bytes](_SEND_AHEAD)
         self._next_id = 0
         self._waiting: dict[int, trio.MemorySendChannel[Answer]] = {}
+        self._on_stage: dict[RequestId, StageCallback] = {}
         self._gone: str | None = None
         self._last_words: str | None = None
         self._silence_s = _HANDSHAKE_S
@@ -175,9 +191,8 @@ class StaffClient:
         return (await self._ask(StaffLook(id=self._new_id(), device_id=device_id), RawPictureAnswer)).picture
 
     async def touch(self, device_id: str, at: StaffTouchAt) -> None:
-        """One touch at hand coordinates; returns when the hand is back at hover."""
-        request = StaffTouch(id=self._new_id(), device_id=device_id, **msgspec.structs.asdict(at))
-        await self._ask(request, Ok)
+        """One touch by the hand or the HID board; returns when it is over, a hand back at hover."""
+        await self._ask(StaffTouch(id=self._new_id(), device_id=device_id, touch=at), Ok)
 
     async def park(self, device_id: str) -> None:
         await self._ask(StaffPark(id=self._new_id(), device_id=device_id), Ok)
@@ -191,6 +206,25 @@ class StaffClient:
     async def adopt_calibration(self, device_id: str) -> None:
         """The daemon reads the device's calibration from the store again."""
         await self._ask(AdoptCalibration(id=self._new_id(), device_id=device_id), Ok)
+
+    async def check_drift(self, device_id: str) -> DriftFound:
+        """Measures now whether camera or phone have moved since the calibration; nothing moves for it."""
+        return (await self._ask(CheckDrift(id=self._new_id(), device_id=device_id), DriftAnswer)).drift
+
+    async def calibrate(
+        self, device_id: str, kind: CalibrationKind, actor: Actor, on_stage: StageCallback
+    ) -> CalibrationOutcome:
+        """The daemon calibrates by itself, showing its pages on the phone; cancelling this does not stop it."""
+        request = Calibrate(id=self._new_id(), device_id=device_id, kind=kind, actor=actor)
+        self._on_stage[request.id] = on_stage
+        try:
+            return (await self._ask(request, CalibrationResult)).outcome
+        finally:
+            del self._on_stage[request.id]
+
+    async def stop_calibration(self, device_id: str, actor: Actor) -> None:
+        """Takes back what `calibrate` began; returns when the hand is parked and the device given back."""
+        await self._ask(StopCalibration(id=self._new_id(), device_id=device_id, actor=actor), Ok)
 
     def _new_id(self) -> int:
         self._next_id += 1
@@ -216,6 +250,9 @@ class StaffClient:
     async def _on_message(self, message: FromEdge) -> None:
         if isinstance(message, Ping):
             await self._to_send.send(encode_to_edge(Pong(monotonic_ns=message.monotonic_ns)))
+        elif isinstance(message, CalibrationProgress):
+            if (on_stage := self._on_stage.get(message.reply_to)) is not None:
+                on_stage(message.stage)
         elif isinstance(message, ErrorAnswer) and message.reply_to is None:
             self._last_words = message.error.message
         elif isinstance(message, Answer) and isinstance(message.reply_to, int):

@@ -32,7 +32,7 @@ class Handshake:
     def challenge(self) -> Challenge:
         return Challenge(
             protocol=PROTOCOL,
-            oldest_protocol=OLDEST_PROTOCOL,
+            oldest_protocol=OLDEST_PROTOCOL[self.role],
             edge_id=self.edge_id,
             role=self.role,
             authentication="none" if self.secret is None else "hmac-sha256",
@@ -56,10 +56,11 @@ class Handshake:
                 f"not {tag_of(message)}",
                 field="type",
             )
-        if not OLDEST_PROTOCOL <= message.protocol <= PROTOCOL:
+        oldest = OLDEST_PROTOCOL[self.role]
+        if not oldest <= message.protocol <= PROTOCOL:
             raise Refused(
                 "protocol_error",
-                f"protocol {message.protocol} is not spoken here, {OLDEST_PROTOCOL} to {PROTOCOL} are",
+                f"protocol {message.protocol} is not spoken here, {oldest} to {PROTOCOL} are",
                 field="protocol",
             )
         if isinstance(message, Hello):

@@ -24,6 +24,8 @@ class SessionLimits:
     """More than this waiting to be written: the peer does not read."""
     progress_backlog_bytes: int = 64 * 1024
     """With more than this waiting, progress is not worth queueing."""
+    staff_actions: bool = False
+    """Whether a plane may ask for what is the staff's: the operator's decision, never the peer's claim."""
 
     def rules(self) -> SessionRules:
         return SessionRules(

@@ -36,7 +36,7 @@ class TcpEndpoint:
     allow_beyond_loopback: bool = False
 
     def __post_init__(self) -> None:
-        if not self.allow_beyond_loopback and not _is_loopback(self.host):
+        if not self.allow_beyond_loopback and not is_loopback(self.host):
             raise EndpointRefused(
                 f"tcp listener on {self.host!r}: what is sent there can be read on the network; listen on "
                 "127.0.0.1 behind a tunnel, or set allow_beyond_loopback = true"
@@ -59,7 +59,8 @@ class Endpoints:
     staff_socket: Path | None = None
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to `host`, a name or an address, stays on this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -24,11 +24,20 @@ from edge_daemon.contract import (
     ReceiptAnswer,
 )
 from edge_daemon.contract.base import Data
-from edge_daemon.upstream.service import RawPicture, RigFacts, StaffTouchAt
+from edge_daemon.upstream.service import (
+    CalibrationKind,
+    CalibrationOutcome,
+    CalibrationStage,
+    DriftFound,
+    RawPicture,
+    RigFacts,
+    StaffTouchAt,
+)
 
-PROTOCOL = 1
+PROTOCOL = 2
 """The highest protocol version this edge speaks."""
-OLDEST_PROTOCOL = 1
+OLDEST_PROTOCOL: dict[str, int] = {"plane": 1, "staff": 2}
+"""By the listener's role. Version 2 changed what staff say; to a plane it only added."""
 
 NONCE_BYTES = 32
 PROOF_BYTES = 32
@@ -150,9 +159,8 @@ class StaffLook(_DeviceRequest, frozen=True, kw_only=True, tag="staffLook"):
     pass
 
 
-class StaffTouch(StaffTouchAt, frozen=True, kw_only=True, tag_field="type", tag="staffTouch"):
-    id: RequestId
-    device_id: DeviceId
+class StaffTouch(_DeviceRequest, frozen=True, kw_only=True, tag="staffTouch"):
+    touch: StaffTouchAt
 
 
 class StaffPark(_DeviceRequest, frozen=True, kw_only=True, tag="staffPark"):
@@ -169,6 +177,22 @@ class ClearEstop(_DeviceRequest, frozen=True, kw_only=True, tag="clearEstop"):
 
 class AdoptCalibration(_DeviceRequest, frozen=True, kw_only=True, tag="adoptCalibration"):
     pass
+
+
+class CheckDrift(_DeviceRequest, frozen=True, kw_only=True, tag="checkDrift"):
+    pass
+
+
+# --- towards the edge: staff, and a plane that the operator allowed to act for them -------------------------
+
+
+class Calibrate(_DeviceRequest, frozen=True, kw_only=True, tag="calibrate"):
+    kind: CalibrationKind
+    actor: Actor
+
+
+class StopCalibration(_DeviceRequest, frozen=True, kw_only=True, tag="stopCalibration"):
+    actor: Actor
 
 
 # --- from the edge -----------------------------------------------------------------------------------------
@@ -257,8 +281,21 @@ class RawPictureAnswer(_Answer, frozen=True, kw_only=True, tag="rawPicture"):
     picture: RawPicture
 
 
-SharedRequest = GetReceipt | ListDevices
-PlaneRequest = DispatchRequest | LookRequest | Cancel | SetParked | GetReceipt | ListDevices
+class DriftAnswer(_Answer, frozen=True, kw_only=True, tag="drift"):
+    drift: DriftFound
+
+
+class CalibrationProgress(_Answer, frozen=True, kw_only=True, tag="calibrationProgress"):
+    stage: CalibrationStage
+
+
+class CalibrationResult(_Answer, frozen=True, kw_only=True, tag="calibrationResult"):
+    outcome: CalibrationOutcome
+
+
+StaffAction = Calibrate | StopCalibration
+"""What a plane may ask for only where the operator allowed it."""
+PlaneRequest = DispatchRequest | LookRequest | Cancel | SetParked | GetReceipt | ListDevices | StaffAction
 StaffRequest = (
     TakeHold
     | ReleaseHold
@@ -269,13 +306,31 @@ StaffRequest = (
     | Estop
     | ClearEstop
     | AdoptCalibration
+    | CheckDrift
+    | StaffAction
     | GetReceipt
     | ListDevices
 )
 Request = PlaneRequest | StaffRequest
 ToEdge = Hello | StaffHello | AckReceipt | Ping | Pong | Request
-Answer = Result | PictureAnswer | ReceiptFound | Devices | Ok | ErrorAnswer | Rig | RawPictureAnswer
-FromEdge = Challenge | Welcome | ProgressNote | ReceiptPush | DeviceChanged | Ping | Pong | Answer
+Answer = (
+    Result
+    | PictureAnswer
+    | ReceiptFound
+    | Devices
+    | Ok
+    | ErrorAnswer
+    | Rig
+    | RawPictureAnswer
+    | DriftAnswer
+    | CalibrationResult
+)
+Note = ProgressNote | CalibrationProgress
+"""Said while a request is at work, before its answer."""
+FromEdge = Challenge | Welcome | Note | ReceiptPush | DeviceChanged | Ping | Pong | Answer
 
 PLANE_REQUESTS: tuple[type, ...] = get_args(PlaneRequest)
 STAFF_REQUESTS: tuple[type, ...] = get_args(StaffRequest)
+STAFF_ACTIONS: tuple[type, ...] = get_args(StaffAction)
+SINCE_2: tuple[type, ...] = (CheckDrift, *STAFF_ACTIONS)
+"""Requests that protocol 1 does not have."""

@@ -2,16 +2,21 @@
 
 from typing import Final
 
-from edge_daemon.contract import Outcome, Progress, Refused
+from edge_daemon.contract import Actor, Outcome, Progress, Refused
 from edge_daemon.upstream.connection import Connection
 from edge_daemon.upstream.messages import (
     AdoptCalibration,
     Answer,
+    Calibrate,
+    CalibrationProgress,
+    CalibrationResult,
     Cancel,
+    CheckDrift,
     ClearEstop,
     DescribeRig,
     Devices,
     DispatchRequest,
+    DriftAnswer,
     ErrorAnswer,
     Estop,
     GetReceipt,
@@ -19,6 +24,7 @@ from edge_daemon.upstream.messages import (
     LookRequest,
     Ok,
     PictureAnswer,
+    ProgressNote,
     RawPictureAnswer,
     ReceiptFound,
     ReleaseHold,
@@ -29,11 +35,12 @@ from edge_daemon.upstream.messages import (
     StaffLook,
     StaffPark,
     StaffTouch,
+    StopCalibration,
     TakeHold,
 )
-from edge_daemon.upstream.service import Service
+from edge_daemon.upstream.service import CalibrationStage, Service
 
-READS: Final = (LookRequest, GetReceipt, ListDevices, DescribeRig, StaffLook)
+READS: Final = (LookRequest, GetReceipt, ListDevices, DescribeRig, StaffLook, CheckDrift)
 """They change nothing and end with their connection; everything else goes on without it."""
 
 
@@ -69,6 +76,10 @@ async def _ask(service: Service, connection: Connection, request: Request) -> An
             return Rig(reply_to=request.id, rig=await service.rig_facts(device_id))
         case StaffLook(device_id=device_id):
             return RawPictureAnswer(reply_to=request.id, picture=await service.staff_look(device_id))
+        case CheckDrift(device_id=device_id):
+            return DriftAnswer(reply_to=request.id, drift=await service.check_drift(device_id))
+        case Calibrate():
+            return await _calibrate(service, connection, request)
         case _:
             await _do(service, connection, request)
             return Ok(reply_to=request.id)
@@ -76,10 +87,29 @@ async def _ask(service: Service, connection: Connection, request: Request) -> An
 
 async def _dispatch(service: Service, connection: Connection, request: DispatchRequest) -> Answer:
     def tell(progress: Progress) -> None:
-        connection.session.progress(request.id, progress)
+        connection.session.note(ProgressNote(reply_to=request.id, progress=progress))
         connection.pump()
 
     return Result(reply_to=request.id, outcome=await service.dispatch(request, tell))
+
+
+async def _calibrate(service: Service, connection: Connection, request: Calibrate) -> Answer:
+    def tell(stage: CalibrationStage) -> None:
+        connection.session.note(CalibrationProgress(reply_to=request.id, stage=stage))
+        connection.pump()
+
+    _require_staff(request.actor)
+    outcome = await service.calibrate(request.device_id, request.kind, request.actor, tell)
+    return CalibrationResult(reply_to=request.id, outcome=outcome)
+
+
+def _require_staff(actor: Actor) -> None:
+    if actor.kind != "staff":
+        raise Refused(
+            "permission_denied",
+            f"actor.kind: only staff calibrate; the actor is {actor.kind!r}",
+            field="actor.kind",
+        )
 
 
 async def _do(service: Service, connection: Connection, request: Request) -> None:
@@ -98,8 +128,8 @@ async def _do(service: Service, connection: Connection, request: Request) -> Non
         case ReleaseHold(device_id=device_id, force=force):
             await service.release_hold(device_id, None if force else connection.owner)
             connection.holds.discard(device_id)
-        case StaffTouch(device_id=device_id):
-            await service.staff_touch(device_id, request, connection.owner)
+        case StaffTouch(device_id=device_id, touch=touch):
+            await service.staff_touch(device_id, touch, connection.owner)
         case StaffPark(device_id=device_id):
             await service.staff_park(device_id, connection.owner)
         case Estop(device_id=device_id):
@@ -108,6 +138,9 @@ async def _do(service: Service, connection: Connection, request: Request) -> Non
             await service.clear_estop(device_id)
         case AdoptCalibration(device_id=device_id):
             await service.adopt_calibration(device_id)
+        case StopCalibration(device_id=device_id, actor=actor):
+            _require_staff(actor)
+            await service.stop_calibration(device_id, actor)
         case _:
             raise AssertionError(f"{request!r} is not answered with ok")
 

@@ -1,7 +1,7 @@
 """What the upstream room asks of the rig: implemented by the devices room, free of any transport."""
 
 from contextlib import AbstractContextManager
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 import trio
 from msgspec import Meta
@@ -27,6 +27,14 @@ HandMm = Annotated[float, Meta(ge=-MAX_HAND_MM, le=MAX_HAND_MM)]
 """Hand millimetres. The bound only keeps nonsense out; the hand's own envelope decides."""
 
 DwellMs = Annotated[int, Meta(ge=1, le=10_000)]
+AxisFraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+Counts = Annotated[int, Meta(ge=0, le=65_535)]
+StepCounts = Annotated[int, Meta(ge=1, le=127)]
+"""Of one report of a relative pointer."""
+
+Side = Literal["low", "high"]
+TouchKind = Literal["digitizer", "pointer"]
+CalibrationKind = Literal["full", "camera"]
 
 
 class HandEnvelope(Data, frozen=True):
@@ -55,20 +63,65 @@ class ScreenSize(Data, frozen=True):
     height_mm: float
 
 
-class RigFacts(Data, frozen=True):
-    """What a technician's tool must know before it calibrates a device."""
+class RigHand(Data, frozen=True):
+    """The robot hand over a device, as its board announced it and the configuration places it."""
 
-    device_id: DeviceId
-    hand_uid: str
-    hid_uid: str | None
+    uid: str
+    firmware: str
     envelope: HandEnvelope
     park: HandPoint
     search_z_mm: float
     """Hand mm; a height at which the stylus clears the glass everywhere: the search for contact starts here."""
+    approach_mm: float
+    """From so far to one side, in x and in y, the hand comes to every place."""
+
+
+class RigHid(Data, frozen=True, omit_defaults=False):
+    """The HID board plugged into a device's phone, as it announced itself."""
+
+    uid: str
+    firmware: str
+    boot_id: int
+    profile: str
+    touch: TouchKind | None
+    """How it touches the phone, if it can."""
+
+
+class RigCamera(Data, frozen=True, omit_defaults=False):
+    """The camera that looks at a device. width, height: px; None while it has not given a picture yet."""
+
+    name: str
+    source: str
+    width: int | None
+    height: int | None
+
+
+class RigMoment(Data, frozen=True):
+    """When it was asked. Only the boot and its monotonic clock order and measure; the wall clock is for people."""
+
+    wall_utc: str
+    clock_synced: bool
+    boot_id: str
+    monotonic_ns: int
+
+
+class RigFacts(Data, frozen=True):
+    """What a technician's tool must know before it calibrates a device.
+
+    hand, hid: None for a part that the device does not have, and for a keyboard that has never announced itself.
+    """
+
+    device_id: DeviceId
     screen: ScreenSize
-    calibration_path: str
-    camera_name: str
     orientation: Orientation
+    camera: RigCamera
+    calibration_folder: str
+    """The store's root on this machine: one folder of it is this device's."""
+    now: RigMoment
+    hand: RigHand | None = None
+    hid: RigHid | None = None
+    page_url: str | None = None
+    """Where the phone finds the calibration page that the daemon serves; None: it serves none."""
 
 
 class RawPicture(Data, frozen=True):
@@ -83,14 +136,91 @@ class RawPicture(Data, frozen=True):
     """CLOCK_MONOTONIC of this machine, start of the exposure."""
 
 
-class StaffTouchAt(Data, frozen=True):
-    """One touch at hand coordinates: hover above, press down, dwell, back to hover."""
+class HandTouchAt(Data, frozen=True, kw_only=True, tag_field="type", tag="hand"):
+    """One touch at hand coordinates: hover above, press down, dwell, back to hover.
+
+    approach_x, approach_y: from which end of the axis the hand comes; "high" only to measure the drives' play.
+    """
 
     x_mm: HandMm
     y_mm: HandMm
     press_z_mm: HandMm
     hover_z_mm: HandMm
     dwell_ms: DwellMs
+    approach_x: Side = "low"
+    approach_y: Side = "low"
+
+
+class DigitizerTouchAt(Data, frozen=True, kw_only=True, tag_field="type", tag="digitizer"):
+    """One touch of the HID board's touch screen, at fractions of its axes."""
+
+    x: AxisFraction
+    y: AxisFraction
+    dwell_ms: DwellMs
+
+
+class PointerTouchAt(Data, frozen=True, kw_only=True, tag_field="type", tag="pointer"):
+    """One click of the HID board's pointer: into the top left corner with `home_counts`, then so many right and down.
+
+    step_counts: the most of one report. A phone moves its cursor by more or less per count depending on it.
+    """
+
+    x_counts: Counts
+    y_counts: Counts
+    home_counts: Counts
+    step_counts: StepCounts
+    dwell_ms: DwellMs
+
+
+StaffTouchAt = HandTouchAt | DigitizerTouchAt | PointerTouchAt
+
+
+class DriftFound(Data, frozen=True, omit_defaults=False):
+    """What a measurement of drift said: has the camera or the phone moved since the calibration?
+
+    verdict: `still`, `camera_moved`, `phone_moved`, `both_moved` or `unmeasured`, which is not `still`.
+    shift_px: the largest shift found, raw camera px; None where nothing could be measured.
+    hold: too much to act on; the device refuses until it is calibrated again. warn: more than there should be.
+    """
+
+    verdict: str
+    message: str
+    warn: bool
+    hold: bool
+    shift_px: float | None
+
+
+class CalibrationStage(Data, frozen=True, omit_defaults=False):
+    """Where a calibration stands: step number of steps, its title and caution for a person.
+
+    fraction: of the whole, 0..1. remaining_s: an estimate. touches: made so far.
+    """
+
+    number: int
+    steps: int
+    title: str
+    caution: str
+    detail: str
+    touches: int
+    fraction: float
+    remaining_s: float | None
+
+
+class CalibrationOutcome(Data, frozen=True):
+    """How a calibration ended: `accepted`, stored as `calibration_id` and in use; or `refused`, nothing changed.
+
+    refusal: the kind of refusal, one word. reason: a sentence for a person.
+    """
+
+    device_id: DeviceId
+    verdict: Literal["accepted", "refused"]
+    touches: int
+    calibration_id: str | None = None
+    refusal: str | None = None
+    reason: str | None = None
+    p50_mm: float | None = None
+    p95_mm: float | None = None
+    max_mm: float | None = None
 
 
 Change = Receipt | DeviceDescription
@@ -175,6 +305,27 @@ class Service(Protocol):
         """Read the device's calibration from the store again."""
         ...
 
+    async def check_drift(self, device_id: str) -> DriftFound:
+        """Measure now; nothing moves. What it says of the device is acted on as after a scheduled measurement."""
+        ...
+
+    async def calibrate(
+        self, device_id: str, kind: CalibrationKind, actor: Actor, on_stage: "StageCallback"
+    ) -> CalibrationOutcome:
+        """Calibrate without a person: hold, procedure, store, adopt; the hand parked and the hold given back.
+
+        Goes on when nobody waits any more.
+        """
+        ...
+
+    async def stop_calibration(self, device_id: str, actor: Actor) -> None:
+        """Take a calibration back that `calibrate` runs; returns when its hand is parked and its hold given back."""
+        ...
+
 
 class ProgressCallback(Protocol):
     def __call__(self, progress: Progress, /) -> None: ...
+
+
+class StageCallback(Protocol):
+    def __call__(self, stage: CalibrationStage, /) -> None: ...

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from edge_daemon.contract import DeviceDescription, ErrorInfo, Progress, Receipt, Refused, error_info
+from edge_daemon.contract import DeviceDescription, ErrorInfo, Receipt, Refused, error_info
 from edge_daemon.upstream.codec import (
     MAX_BYTES_TO_EDGE,
     BadMessage,
@@ -26,15 +26,17 @@ from edge_daemon.upstream.handshake import Handshake, Role
 from edge_daemon.upstream.limits import DEFAULT_LIMITS, NS_PER_S, SessionLimits
 from edge_daemon.upstream.messages import (
     PLANE_REQUESTS,
+    SINCE_2,
+    STAFF_ACTIONS,
     STAFF_REQUESTS,
     AckReceipt,
     Answer,
     ErrorAnswer,
     Hello,
     LookRequest,
+    Note,
     Ping,
     Pong,
-    ProgressNote,
     ReceiptPush,
     Request,
     RequestId,
@@ -181,10 +183,24 @@ class EdgeSession:
         return RequestReceived(request)
 
     def _objection(self, request: Request) -> ErrorInfo | None:
+        assert self._hello is not None, "requests come after it"
+        if isinstance(request, SINCE_2) and self._hello.protocol < 2:
+            return error_info(
+                "protocol_error",
+                f"type: protocol {self._hello.protocol}, which your hello chose, has no {tag_of(request)}",
+                field="type",
+            )
         allowed = PLANE_REQUESTS if self.role == "plane" else STAFF_REQUESTS
         if not isinstance(request, allowed):
             return error_info(
                 "permission_denied", f"{tag_of(request)} is not for the {self.role} listener", field="type"
+            )
+        if isinstance(request, STAFF_ACTIONS) and self.role == "plane" and not self._limits.staff_actions:
+            return error_info(
+                "permission_denied",
+                f"{tag_of(request)} is a staff action, which this edge takes from its own staff only; the "
+                "operator may set staff_actions = true in [plane] of its configuration",
+                field="type",
             )
         if len(self._requests) >= self._limits.requests:
             return error_info(
@@ -244,14 +260,14 @@ class EdgeSession:
             self._out.put(ErrorAnswer(error=too_long, reply_to=answer.reply_to), answers=answer.reply_to)
         self._close_if_unread()
 
-    def progress(self, reply_to: RequestId, progress: Progress) -> None:
-        """Tell a stage, or drop it when the peer is behind: nothing may depend on progress."""
-        if self._state != "open" or reply_to not in self._requests:
+    def note(self, note: Note) -> None:
+        """Tell how a request gets on, or drop it when the peer is behind: nothing may depend on progress."""
+        if self._state != "open" or note.reply_to not in self._requests:
             return
         if self._out.queued_bytes > self._limits.progress_backlog_bytes:
             self.progress_dropped += 1
             return
-        self._say(ProgressNote(reply_to=reply_to, progress=progress))
+        self._say(note)
 
     def push_receipts(self, oldest_first: list[Receipt]) -> None:
         """Send of these the ones not yet sent on this connection, as far as the window has room."""

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from calibration.options import Options
+from edge_daemon.bench.twin.hidhost import PhoneOs
 from edge_daemon.bench.twin.phone import Phone
 from edge_daemon.bench.twin.rig import SimulatedRig
 from edge_daemon.boards import Board
@@ -18,9 +20,11 @@ from edge_daemon.clock import PlaneClock, machine_boot_id
 from edge_daemon.config import load_config
 from edge_daemon.contract import Actor, Dispatch, Lease, Outcome, Progress
 from edge_daemon.contract.actions import Action
+from edge_daemon.daemon import pages_of, screens_of
 from edge_daemon.devices.build import House, build_fleet
 from edge_daemon.devices.fleet import Fleet
 from edge_daemon.ledger import Ledger, open_ledger
+from edge_daemon.staff.unattended import Unattended
 
 DEVICE = "phone-1"
 
@@ -42,6 +46,8 @@ url = "{url}"
 hid = "keys-1"
 camera = "cam-1"
 queue_limit = 3
+[devices.phone-1.page]
+port = 0
 [devices.phone-1.screen]
 width_px = 1080
 height_px = 2340
@@ -59,6 +65,7 @@ class Rig:
     phone: Phone
     rig: SimulatedRig
     ledger_path: Path
+    unattended: Unattended
 
     async def dispatch(
         self,
@@ -87,11 +94,16 @@ RunRig = Callable[[], AbstractAsyncContextManager[Rig]]
 
 
 @pytest.fixture
-async def run_rig() -> AsyncIterator[RunRig]:
+def phone_os() -> PhoneOs:
+    return "android"
+
+
+@pytest.fixture
+async def run_rig(phone_os: PhoneOs) -> AsyncIterator[RunRig]:
     """Call it to have the daemon's inside run for a while; again, and it is the next start of the daemon."""
     with tempfile.TemporaryDirectory(prefix="edge-test-") as name:
         directory = Path(name)
-        async with SimulatedRig(5, directory, boards=("hid",)) as twin:
+        async with SimulatedRig(5, directory, boards=("hid",), os=phone_os) as twin:
             text = CONFIG.format(directory=directory, port=twin.hid_port, url=twin.camera_url)
             (directory / "edge.toml").write_text(text)
 
@@ -104,15 +116,20 @@ async def run_rig() -> AsyncIterator[RunRig]:
                     house = House(
                         config, ledger, PlaneClock(), machine_boot_id(), time.monotonic_ns, boards, cameras
                     )
-                    fleet = build_fleet(house, await ledger.pending())
-                    async with trio.open_nursery() as parts, trio.open_nursery() as acting:
+                    unattended = Unattended(pages_of(config, screens_of(config)), Options.quick())
+                    fleet = build_fleet(house, await ledger.pending(), unattended)
+                    async with (
+                        unattended.serving(),
+                        trio.open_nursery() as parts,
+                        trio.open_nursery() as acting,
+                    ):
                         parts.start_soon(boards["keys-1"].run)
                         parts.start_soon(cameras["cam-1"].run)
                         with fleet.subscribe() as changes:
                             await acting.start(fleet.run)
                             while fleet.devices()[0].status != "online":
                                 await changes.receive()
-                        yield Rig(fleet, ledger, twin.phone, twin, config.ledger_path)
+                        yield Rig(fleet, ledger, twin.phone, twin, config.ledger_path, unattended)
                         acting.cancel_scope.cancel()
                         parts.cancel_scope.cancel()
 

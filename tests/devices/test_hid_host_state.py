@@ -13,7 +13,9 @@ from edge_daemon.boards import ArgumentRefused, Board, HidClient
 from edge_daemon.boards.hid import PointerScale
 from edge_daemon.contract import LongPress, PressKey, Refused, Swipe, Tap, TypeText
 from edge_daemon.devices.capabilities import capabilities_of
-from edge_daemon.devices.performers import HidTouch, Keyboard
+from edge_daemon.devices.hid_touch import HidTouch
+from edge_daemon.devices.keyboard import Keyboard
+from edge_daemon.devices.slot import CalibrationSlot
 from firmware import wire
 
 pytestmark = pytest.mark.system
@@ -65,7 +67,7 @@ async def test_an_iphone_has_six_keys_text_and_taps_that_wait_for_a_calibration(
         assert set(can.keys) == {"home", "enter", "delete", "power", "volume_up", "volume_down"}
         assert (can.actions.tap, can.actions.long_press, can.actions.swipe) == (True, True, False)
         client = HidClient(board)
-        touch = HidTouch(board, client)
+        touch = HidTouch(board, client, CalibrationSlot("phone-1"))
         for action in (
             Tap(x=1, y=1),
             LongPress(x=1, y=1),

@@ -103,6 +103,6 @@ def own_rig(calibrated: Stage) -> Iterator[RigFiles]:
     """A folder for a second rig of the same truth, with the calibration that was made for it."""
     with tempfile.TemporaryDirectory(prefix="edge-test-") as directory:
         files = RigFiles(Path(directory))
-        files.calibration.parent.mkdir(parents=True, mode=0o700)
-        shutil.copy(calibrated.files.calibration, files.calibration)
+        files.state.mkdir(parents=True, mode=0o700)
+        shutil.copytree(calibrated.files.calibration_root, files.calibration_root)
         yield files

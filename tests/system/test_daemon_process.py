@@ -86,6 +86,12 @@ async def test_a_second_daemon_on_the_same_ledger_is_refused_with_the_holders_pi
         ("state_dir = ", "state_dri = ", "state_dri"),
         ('state_dir = "', 'state_dir = "/proc/nowhere', "[edge.state_dir]"),
         ('unix_socket = "', 'unix_socket = "/no/such/dir', "unix listener"),
+        ("width_mm = 68.0", "width_mm = 98.0", "[devices.phone-1.screen]"),
+        (
+            "[devices.phone-1.screen]",
+            '[devices.phone-1.page]\nhost = "0.0.0.0"\nport = 0\n[devices.phone-1.screen]',
+            "allow_beyond_loopback",
+        ),
     ],
 )
 def test_what_it_cannot_start_with_is_refused_in_one_line(
@@ -94,10 +100,23 @@ def test_what_it_cannot_start_with_is_refused_in_one_line(
     text = files.config.read_text()
     assert old in text
     files.config.write_text(text.replace(old, new, 1))
-    done = run("run", "--config", str(files.config))
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    for command in (("run", "--config"), ("config", "check")):
+        done = run(*command, str(files.config))
+        if command[0] == "config" and said in ("[edge.state_dir]", "unix listener"):
+            continue  # a check touches neither disk nor sockets
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+async def test_a_plane_may_calibrate_only_where_the_configuration_says_so(files: RigFiles) -> None:
+    calibrate = {"type": "calibrate", "deviceId": DEVICE, "kind": "full", "actor": {"kind": "staff"}}
+    for text, code in (("", "permission_denied"), ("staff_actions = true\n", "capability_unsupported")):
+        files.config.write_text(files.config.read_text().replace("[staff]", f"{text}[staff]", 1))
+        async with running_daemon(files.config, files.log), open_plane("plane", files.plane_socket) as plane:
+            with pytest.raises(PlaneError) as refused:
+                await plane.ask(calibrate)
+            assert refused.value.code == code
 
 
 async def test_a_plane_over_tcp_proves_that_it_has_the_secret(files: RigFiles) -> None:

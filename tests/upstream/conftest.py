@@ -37,7 +37,10 @@ from edge_daemon.contract import (
     receipt_action,
 )
 from edge_daemon.upstream import (
+    CalibrationOutcome,
+    CalibrationStage,
     Change,
+    DriftFound,
     EdgeIdentity,
     Endpoints,
     HandEnvelope,
@@ -45,10 +48,14 @@ from edge_daemon.upstream import (
     Listening,
     ProgressCallback,
     RawPicture,
+    RigCamera,
     RigFacts,
+    RigHand,
+    RigMoment,
     ScreenSize,
     SessionLimits,
     StaffTouchAt,
+    StageCallback,
     TcpEndpoint,
     serve,
 )
@@ -116,6 +123,8 @@ class MemoryRig:
         self.stopped: set[str] = set()
         self.parked_hands: list[str] = []
         self.adopted: list[str] = []
+        self.calibrated_for: list[tuple[str, str, Actor]] = []
+        self.taken_back: list[str] = []
         self.ledger: dict[tuple[str, str], _Entry] = {}
         self.outbox: list[tuple[str, str]] = []
         self.acknowledged: list[tuple[str, str]] = []
@@ -315,17 +324,23 @@ class MemoryRig:
         self._device(device_id)
         return RigFacts(
             device_id=device_id,
-            hand_uid="a1b2",
-            hid_uid=None,
-            envelope=HandEnvelope(
-                x_min_mm=0, x_max_mm=180, y_min_mm=0, y_max_mm=200, z_min_mm=-5, z_max_mm=40
-            ),
-            park=HandPoint(x_mm=0, y_mm=0, z_mm=40),
-            search_z_mm=12.0,
             screen=ScreenSize(width_px=1080, height_px=2340, width_mm=64.5, height_mm=139.75),
-            calibration_path="/var/lib/edge-daemon/phone-1.json",
-            camera_name="cam-1",
             orientation="portrait",
+            camera=RigCamera(name="cam-1", source="http_mjpeg", width=1280, height=720),
+            calibration_folder="/var/lib/edge-daemon/calibration",
+            now=RigMoment(
+                wall_utc="2026-03-01T09:30:00.000Z", clock_synced=False, boot_id="boot-1", monotonic_ns=7
+            ),
+            hand=RigHand(
+                uid="a1b2",
+                firmware="1.4",
+                envelope=HandEnvelope(
+                    x_min_mm=0, x_max_mm=180, y_min_mm=0, y_max_mm=200, z_min_mm=-5, z_max_mm=40
+                ),
+                park=HandPoint(x_mm=0, y_mm=0, z_mm=40),
+                search_z_mm=12.0,
+                approach_mm=0.6,
+            ),
         )
 
     async def staff_look(self, device_id: str) -> RawPicture:
@@ -351,6 +366,41 @@ class MemoryRig:
 
     async def adopt_calibration(self, device_id: str) -> None:
         self.adopted.append(device_id)
+
+    async def check_drift(self, device_id: str) -> DriftFound:
+        self._device(device_id)
+        return DriftFound(verdict="still", message="nothing moved", warn=False, hold=False, shift_px=0.02)
+
+    async def calibrate(
+        self, device_id: str, kind: Any, actor: Actor, on_stage: StageCallback
+    ) -> CalibrationOutcome:
+        self._device(device_id)
+        self.calibrated_for.append((device_id, kind, actor))
+        for number in (1, 2):
+            on_stage(
+                CalibrationStage(
+                    number=number,
+                    steps=2,
+                    title="a step",
+                    caution="mind it",
+                    detail="",
+                    touches=number,
+                    fraction=number / 2,
+                    remaining_s=None,
+                )
+            )
+        self.begun.set()
+        await self.gate.wait()
+        if device_id in self.taken_back:
+            raise Refused("canceled", "taken back")
+        return CalibrationOutcome(
+            device_id=device_id, verdict="accepted", touches=2, calibration_id="3fa2b1c0", p95_mm=0.1
+        )
+
+    async def stop_calibration(self, device_id: str, actor: Actor) -> None:
+        self._device(device_id)
+        self.taken_back.append(device_id)
+        self.gate.set()
 
 
 def _pending(dispatch: Dispatch) -> Receipt:

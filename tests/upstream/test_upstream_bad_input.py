@@ -234,7 +234,7 @@ async def test_a_message_before_hello_ends_the_connection(edge) -> None:
 @pytest.mark.parametrize(
     ("fields", "code", "field"),
     [
-        ({"protocol": 2}, "protocol_error", "protocol"),
+        ({"protocol": 3}, "protocol_error", "protocol"),
         ({"protocol": 0}, "protocol_error", "protocol"),
         ({"protocol": "1"}, "invalid_argument", "protocol"),
         ({"planeId": ""}, "invalid_argument", "planeId"),
@@ -290,7 +290,7 @@ async def test_a_plane_asking_what_only_staff_may_is_refused(edge) -> None:
 async def test_staff_asking_what_only_a_plane_may_is_refused(edge) -> None:
     async with edge.raw(edge.staff_socket) as peer:
         await peer.hear()
-        await peer.say({"type": "staffHello", "protocol": 1, "staffId": "jo"})
+        await peer.say({"type": "staffHello", "protocol": 2, "staffId": "jo"})
         assert (await peer.hear())["type"] == "welcome"
         await peer.say(DISPATCH)
         assert (await peer.hear())["error"]["code"] == "permission_denied"

@@ -248,7 +248,7 @@ async def test_the_plane_clock_is_measured_by_the_edges_pings(edge) -> None:
 async def test_staff_clocks_are_not_the_planes(edge) -> None:
     async with edge.raw(edge.staff_socket) as peer:
         await peer.hear()
-        await peer.say({"type": "staffHello", "protocol": 1, "staffId": "jo"})
+        await peer.say({"type": "staffHello", "protocol": 2, "staffId": "jo"})
         while (message := await peer.hear(pings=True))["type"] != "ping":
             pass
         await peer.say({"type": "pong", "monotonicNs": message["monotonicNs"], "planeUnixMs": 5.0})

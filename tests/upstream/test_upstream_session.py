@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from edge_daemon.contract import Progress, error_info
 from edge_daemon.upstream.handshake import Handshake, Role
 from edge_daemon.upstream.limits import SessionLimits
-from edge_daemon.upstream.messages import Devices, Ok
+from edge_daemon.upstream.messages import Devices, Ok, ProgressNote
 from edge_daemon.upstream.session import (
     EdgeSession,
     HelloReceived,
@@ -45,7 +45,7 @@ def fresh(role: Role = "plane", limits: SessionLimits | None = None) -> EdgeSess
 def opened(role: Role = "plane", limits: SessionLimits | None = None) -> EdgeSession:
     session = fresh(role, limits)
     name = {"plane": {"type": "hello", "planeId": "p"}, "staff": {"type": "staffHello", "staffId": "s"}}
-    session.receive(frame({**name[role], "protocol": 1}), 0)
+    session.receive(frame({**name[role], "protocol": 2}), 0)
     assert isinstance(session.next_event(0), HelloReceived)
     session.welcome(boot_id="b", epoch=1, ledger_id="l", devices=(), now_ns=0)
     assert [message["type"] for message in said(session)] == ["challenge", "welcome"]
@@ -181,7 +181,11 @@ def test_nothing_is_queued_after_the_end() -> None:
     said(session)
     session.answer(Ok(reply_to=1))
     session.notice(error_info("expired", "x"))
-    session.progress(1, Progress(device_id="d", idempotency_key="k", stage="contact", elapsed_ms=1.0))
+    session.note(
+        ProgressNote(
+            reply_to=1, progress=Progress(device_id="d", idempotency_key="k", stage="contact", elapsed_ms=1.0)
+        )
+    )
     session.push_receipts([])
     assert said(session) == []
 

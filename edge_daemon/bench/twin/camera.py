@@ -7,6 +7,7 @@ is taken when the first bytes leave the sensor, as a USB camera's is: at the end
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,6 +15,7 @@ import cv2
 import numpy as np
 
 from edge_daemon.bench.twin import draw
+from edge_daemon.bench.twin.draw import Image
 from edge_daemon.bench.twin.frames import Placement
 from edge_daemon.bench.twin.mechanics import Hand
 from edge_daemon.bench.twin.mjpeg import MjpegServer, Part
@@ -25,6 +27,7 @@ from edge_daemon.bench.twin.truth import Truth
 
 FPS = 15
 NO_SIGNAL_QUALITY = 90
+STARVED_ONE_IN = 3
 
 
 class Trouble(Enum):
@@ -39,6 +42,14 @@ class Trouble(Enum):
     """The same picture over and over under new stamps: a driver that hands out one buffer."""
     SILENT = "silent"
     """The connection stays and nothing comes."""
+    COVERED = "covered"
+    """A cloth over the lens: the pictures are black."""
+    CUT = "cut"
+    """Each picture ends in its middle: a crowded bus."""
+    STARVED = "starved"
+    """One picture of three comes."""
+    WRONG_CLOCK = "wrong_clock"
+    """The stamps are of the wall clock."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,8 @@ class CameraTwin:
 
     def __init__(self, truth: Truth, phone: Phone, hand: Hand) -> None:
         self.sensor = Sensor(truth, phone, hand)
+        self.pen: Callable[[Image, int], None] | None = None
+        """What a bench paints into each raw picture, on the camera's thread; it is told the exposure's sequence."""
         self._latency_ns = round(truth.camera.latency_ms * 1e6)
         self._trouble = Trouble.NONE
         self._server = MjpegServer()
@@ -165,6 +178,10 @@ class CameraTwin:
             return
         end_ns = time.monotonic_ns()
         raw = self.sensor.close_shutter(shutter, end_ns)
+        if self._trouble is Trouble.COVERED:
+            raw //= 64
+        if self.pen is not None:
+            self.pen(raw, self._frames + 1)
         if self._trouble is not Trouble.STUCK or not self._last_jpeg:
             self._last_jpeg = self.sensor.encode(raw)
         exposure = self.sensor.finish(shutter, end_ns, self._last_jpeg).exposure
@@ -172,8 +189,15 @@ class CameraTwin:
             self._frames += 1
             self._exposures.append(exposure)
             self._costs_ms.append((time.monotonic_ns() - end_ns) / 1e6)
+        self._publish(exposure, end_ns)
+
+    def _publish(self, exposure: Exposure, end_ns: int) -> None:
+        if self._trouble is Trouble.STARVED and exposure.sequence % STARVED_ONE_IN:
+            return
+        cut = len(self._last_jpeg) // 2 if self._trouble is Trouble.CUT else None
+        stamp_ns = time.time_ns() if self._trouble is Trouble.WRONG_CLOCK else exposure.stamp_ns
         available_ns = max(end_ns + self._latency_ns, time.monotonic_ns())
-        self._server.publish(Part(self._last_jpeg, exposure.stamp_ns, available_ns))
+        self._server.publish(Part(self._last_jpeg[:cut], stamp_ns, available_ns))
 
     def _publish_no_signal(self) -> None:
         blank = draw.canvas(PICTURE_WIDTH_PX, PICTURE_HEIGHT_PX, draw.BLACK)

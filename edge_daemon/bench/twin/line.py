@@ -7,7 +7,9 @@ pulled and plugged into another port.
 import os
 import socket
 import tty
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -81,6 +83,8 @@ class SerialLine:
         self.port = port
         self.to_board = Direction(rng)
         self.to_host = Direction(rng)
+        self.listener: Callable[[Literal["to_board", "to_host"], bytes], None] | None = None
+        """Hears what arrives at either end, on the world's thread."""
         self._master = -1
         self._slave = -1
         self._board: socket.socket | None = None
@@ -154,6 +158,8 @@ class SerialLine:
 
     def _to_board(self, data: bytes) -> None:
         arrived = self.to_board.carry(data)
+        if arrived and self.listener is not None:
+            self.listener("to_board", arrived)
         if arrived and self._board is not None:
             try:
                 self._board.send(arrived)
@@ -164,6 +170,8 @@ class SerialLine:
         arrived = self.to_host.carry(data)
         if not arrived:
             return
+        if self.listener is not None:
+            self.listener("to_host", arrived)
         written = 0
         if self.plugged:
             try:
