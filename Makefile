@@ -37,7 +37,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 # Under a real kernel, in a virtual machine: EDGE_VM names the tool that boots one (README.md).
 test-vm: $(STAMP)

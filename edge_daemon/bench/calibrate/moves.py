@@ -47,7 +47,7 @@ class Moves:
     def act(
         self, x_mm: float, y_mm: float, contact_z_mm: float, overtravel_mm: float, *, direct: bool
     ) -> None:
-        """A tap of the plane's, as devices/performers.py makes it."""
+        """A tap of the plane's, as devices/hand_touch.py makes it."""
         hover_z_mm = contact_z_mm + self._motion.hover_mm
         sides: tuple[Side, Side] | None = None if direct else ("low", "low")
         self._tap(x_mm, y_mm, contact_z_mm - overtravel_mm, hover_z_mm, sides)
