@@ -74,7 +74,7 @@ async def listening(script: Script) -> AsyncIterator[TcpAddress]:
 
 async def test_hello_is_the_documented_one() -> None:
     async def script(edge: ScriptedEdge) -> None:
-        assert await edge.welcome() == {"type": "hello", "protocol": 1, "planeId": "plane-1"}
+        assert await edge.welcome() == {"type": "hello", "protocol": 2, "planeId": "plane-1"}
 
     async with listening(script) as address, open_plane("plane-1", address) as plane:
         assert plane.epoch == 3

@@ -1,5 +1,6 @@
 """A toy board, and a line between both ends of the link that goes wrong where a test says so."""
 
+import math
 import os
 import termios
 import tty
@@ -23,6 +24,7 @@ from edge_daemon.boards.link_events import (
     Online,
     QueryAnswered,
 )
+from edge_daemon.boards.port import SerialPort
 from firmware import wire
 from firmware.link import BoardLink, Core
 
@@ -342,12 +344,24 @@ async def hid_pty_board(tmp_path) -> AsyncIterator[PtyBoard]:
     board.unplug()
 
 
+async def open_port(path: str, baudrate: int) -> SerialPort:
+    """As a Board opens its port, but a virtual clock stands still meanwhile: trio lets it run while a thread works."""
+    clock = trio.lowlevel.current_clock()
+    if not isinstance(clock, MockClock):
+        return await SerialPort.open(path, baudrate)
+    threshold, clock.autojump_threshold = clock.autojump_threshold, math.inf
+    try:
+        return await SerialPort.open(path, baudrate)
+    finally:
+        clock.autojump_threshold = threshold
+
+
 @pytest.fixture
 def board_of() -> Callable[..., Board]:
     """board_of(pty_board, **options): a Board on that port and on the test's clock, not yet running."""
 
     def make(pty_board: PtyBoard, **options: Any) -> Board:
-        options = {"expected_uid": UID.hex(), "kind": "hand", **options}
+        options = {"expected_uid": UID.hex(), "kind": "hand", "open_port": open_port, **options}
         return Board("toy", str(pty_board.path), now_ns=mock_now_ns, **options)
 
     return make
@@ -363,7 +377,7 @@ def supervised(board_of):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pty_board.run)
             nursery.start_soon(board.run)
-            with trio.fail_after(30):
+            with trio.fail_after(3600):
                 await board.wait_online()
                 yield board
             nursery.cancel_scope.cancel()
