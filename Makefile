@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-vm heap lint types clean
+.PHONY: help setup run test test-waiting test-computing test-vm heap lint types clean
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -36,8 +36,17 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# Two halves at the same time: what waits for real rigs and sockets, and what computes.
+WAITING := tests/system tests/devices tests/staff tests/upstream
+
 test: lint types
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-waiting test-computing
+
+test-waiting: $(STAMP)
+	$(BIN)/python -m pytest $(WAITING)
+
+test-computing: $(STAMP)
+	$(BIN)/python -m pytest tests $(WAITING:%=--ignore=%)
 
 # Under a real kernel, in a virtual machine: EDGE_VM names the tool that boots one (README.md).
 test-vm: $(STAMP)

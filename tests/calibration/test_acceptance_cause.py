@@ -119,7 +119,8 @@ def marks(screen, errors, seed=1, noise_mm=0.02):
 
 
 def test_marks_found_by_a_sound_camera_model_pass(screen):
-    refused = [judge_marks(*marks(screen, 0.0, seed=seed, noise_mm=0.03)) for seed in range(400)]
+    # Marks are found three times as badly here as pictures of a noise of 6 levels show them.
+    refused = [judge_marks(*marks(screen, 0.0, seed=seed, noise_mm=0.02)) for seed in range(400)]
     assert sum(bool(words) for words in refused) <= 2
 
 

@@ -292,7 +292,8 @@ def test_a_hand_that_is_reset_while_pressing_lifts_where_it_is_before_it_homes(r
         board.frame(wire.DONE)
         joints = board.all_joints()
         assert all((x, y) == (5_000, 0) for x, y, z in joints if z < 30_000)
-        assert joints[0][2] < 29_600
+        # Pressed to 29.5 mm; the first setpoint may be a poll of 12 ms into the lift already, and hover is at 29.9.
+        assert joints[0][2] < 29_700
         assert joints[-1] == (0, 0, 30_000)
 
 

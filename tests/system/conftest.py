@@ -20,15 +20,6 @@ from edge_daemon.bench.rigfile import RigFiles
 from edge_daemon.bench.stage import Stage, calibrate_stage, open_stage
 
 SEED = 11
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The rig is one: all its tests belong to the same worker, which begins with them, for they take longest."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("system"))
-    items.sort(key=lambda item: HERE not in item.path.parents)
 
 
 class RigThread:
