@@ -38,9 +38,7 @@ async def write_pictures(
         raw = await staff.look(DEVICE)
     screen, camera = folder / "screen.png", folder / "camera.png"
     await trio.to_thread.run_sync(_write, screen, touches_overlay(_decode(picture["image"]), attempts))
-    overlay = grid_overlay(
-        _decode(raw.jpeg), calibration.camera.model, calibration.screen, calibration.acceptance
-    )
+    overlay = grid_overlay(_decode(raw.jpeg), calibration.camera.model, calibration.screen, calibration.acceptance)
     await trio.to_thread.run_sync(_write, camera, _with_caption(overlay, _CAMERA_CAPTION))
     return [screen, camera]
 

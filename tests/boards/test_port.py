@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from edge_daemon.boards.errors import PortBusy, PortDenied, PortGone, PortMissing, PortUnusable
-from edge_daemon.boards.holders import find_holders
+from edge_daemon.holders import find_holders
 from edge_daemon.boards.port import SerialPort
 
 LOCK_AND_WAIT = """

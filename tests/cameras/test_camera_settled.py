@@ -57,7 +57,7 @@ async def test_a_stuck_camera_is_named_and_its_picture_is_not_taken_for_a_still_
         assert "repetitions of the one before" in verdict.reason
         status = await camera.status_other_than(status)
         assert isinstance(status, CameraOnline)
-        assert "again and again under new timestamps" in status.degraded[0]
+        assert "again and again under new timestamps" in status.degraded[0].words
 
 
 async def test_a_recording_of_one_still_picture_is_still(running: Any, view: Any, tmp_path: Path) -> None:
