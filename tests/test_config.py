@@ -1,5 +1,6 @@
 """The configuration: every key documented, every mistake named with file, key and what is allowed."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,12 +56,7 @@ def test_the_commented_example_is_a_valid_configuration() -> None:
 def test_every_key_that_the_example_shows_as_optional_is_known_when_uncommented(tmp_path: Path) -> None:
     lines = EXAMPLE.read_text().splitlines()
     # The first plane transport is a choice in the example; the commented table stands at a line start.
-    text = "\n".join(
-        line[2:]
-        if line.startswith(("# [", "# host", "# port", "# url_host", "# token", "# allow", "# uid"))
-        else line
-        for line in lines
-    )
+    text = "\n".join(line[2:] if re.match(r"# (\[|[a-z0-9_]+ = )", line) else line for line in lines)
     path = tmp_path / "all.toml"
     path.write_text(text)
     config = load_config(path)
@@ -69,6 +65,9 @@ def test_every_key_that_the_example_shows_as_optional_is_known_when_uncommented(
     page = config.devices["phone-1"].page
     assert page is not None
     assert page.url_host == "rig-1.lan"
+    assert [str(source.__struct_config__.tag) for source in config.cameras.values()] == [
+        "http_mjpeg", "v4l2", "csi", "files",
+    ]  # fmt: skip
 
 
 def test_a_good_file_is_typed_with_its_defaults(tmp_path: Path) -> None:

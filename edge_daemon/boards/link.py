@@ -380,6 +380,8 @@ class HostLink:
         else:
             board_us, self._stop_nonce = wire.unpack_body(wire.ESTOPPED, frame.body)
             self._retries.pop("ESTOP", None)
+            # Not only with the next heartbeat: whoever clears at once must find it latched.
+            self._set_flags(self._flags | wire.FLAG_ESTOPPED)
             self._tell([StopLatched(board_us)])
 
     def _tell(self, events: list[LinkEvent]) -> None:

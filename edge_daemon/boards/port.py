@@ -12,7 +12,7 @@ import serial
 import trio
 
 from edge_daemon.boards.errors import PortBusy, PortDenied, PortError, PortGone, PortMissing, PortUnusable
-from edge_daemon.boards.holders import find_holders
+from edge_daemon.holders import find_holders
 
 READ_SIZE = 4096
 # The kernel may hold close() for 30 s while a stuck line does not drain; its thread may have that time.

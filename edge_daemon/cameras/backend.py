@@ -3,16 +3,11 @@
 from typing import Protocol
 
 from edge_daemon.cameras.intake import Grabbed
-from edge_daemon.cameras.sources import CameraSource, FilesSource, HttpMjpegSource, V4l2Source
+from edge_daemon.cameras.sources import CameraSource, CsiSource, FilesSource, HttpMjpegSource, V4l2Source
 
 
 class Backend(Protocol):
     """Blocking on purpose: it runs alone in a process that can be killed."""
-
-    @property
-    def lag_ns(self) -> int:
-        """The longest time by which a stamp may follow the start of its exposure."""
-        ...
 
     def open(self) -> tuple[str, ...]:
         """Open the camera; returns what it gives other than what was asked. Raises SourceFault."""
@@ -44,6 +39,10 @@ def backend_for(source: CameraSource) -> Backend:
             from edge_daemon.cameras.v4l2 import V4l2Backend
 
             return V4l2Backend(source)
+        case CsiSource():
+            from edge_daemon.cameras.csi import CsiBackend
+
+            return CsiBackend(source)
         case FilesSource():
             from edge_daemon.cameras.files import FilesBackend
 

@@ -1,72 +1,52 @@
 """A camera as the daemon uses it: supervised, never stale, honest about what it cannot do."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from time import monotonic_ns
+from typing import Any
 
 import trio
 
 from edge_daemon.cameras import pipe
 from edge_daemon.cameras.capture import CaptureOrder
 from edge_daemon.cameras.errors import CameraClosed, FrameTimeout, PipeError
-from edge_daemon.cameras.health import StuckCheck, darkness
+from edge_daemon.cameras.faults import CameraFault
+from edge_daemon.cameras.health import Outline, look
 from edge_daemon.cameras.jpeg import MAX_JPEG_BYTES
-from edge_daemon.cameras.process import CaptureProcess, capture_process
+from edge_daemon.cameras.process import Capture, Capturing, capture_process
 from edge_daemon.cameras.ring import FrameRing, RawFrame
 from edge_daemon.cameras.settle import Polygon, SettleDetector, SettleVerdict
-from edge_daemon.cameras.sources import CameraSource, FilesSource
+from edge_daemon.cameras.sources import CameraSource
+from edge_daemon.cameras.status import CameraCounters as CameraCounters
+from edge_daemon.cameras.status import CameraOffline as CameraOffline
+from edge_daemon.cameras.status import CameraOnline as CameraOnline
+from edge_daemon.cameras.status import CameraStatus as CameraStatus
+from edge_daemon.cameras.status import Condition
 
 RING_BYTES = 32 * 1024 * 1024
 """About ten seconds of 1080p at 15 fps; a wait for stillness needs less than one."""
 SILENCE_S = 3.0
-"""No new frame for this long and the process is killed."""
+"""No new frame for this long and the process is killed, and nobody waits any more."""
 FROZEN_SHARE = 0.6
 """Of that patience: how long one picture may be repeated until the process itself says that the camera is
 frozen. µStreamer repeats a picture once a second, so two repetitions come in time."""
 OPEN_S = 10.0
-"""A USB camera that has to be woken and set up, on a loaded Pi."""
+"""A USB camera that has to be woken and set up, on a loaded Pi. Nobody waits for it so long: the status says that it
+is being opened."""
+OPENING_SAID_S = 1.0
 FIRST_BACKOFF_S = 0.25
-LONGEST_BACKOFF_S = 8.0
-HEALTHY_S = 10.0
-"""A camera that lasted this long is opened again at once; one that keeps failing ever more slowly."""
-DARKNESS_EVERY_S = 2.0
+LONGEST_BACKOFF_S = 1.5
+"""A camera that is back gives pictures within three seconds, the start of a process included."""
+FIRST_ATTEMPTS, MOST_ATTEMPTS = 3, 60
+"""Of one capture process to open the camera: soon a new process may be what helps; while a camera is missing for a
+night, one each half minute is enough."""
+LOOK_EVERY_S = 2.0
 HISTORY_NS = 1_000_000_000
 """A wait for stillness begins with at most this much of what was captured before it."""
 
-
-@dataclass(frozen=True)
-class CameraOnline:
-    """Frames come. `degraded`: what is wrong all the same, in words ("the picture is black", a rate not
-    kept)."""
-
-    width: int
-    height: int
-    since_ns: int
-    degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class CameraOffline:
-    """No frames come. `failures`: attempts in a row that ended without lasting frames."""
-
-    reason: str
-    since_ns: int
-    failures: int = 0
-
-
-CameraStatus = CameraOnline | CameraOffline
-
-
-@dataclass(frozen=True)
-class CameraCounters:
-    """Since the daemon started. dropped: captured, counted, but too late to be sent; broken: no whole
-    picture."""
-
-    captured: int = 0
-    dropped: int = 0
-    broken: int = 0
-    restarts: int = 0
+InThread = Callable[..., Awaitable[Any]]
+"""Runs a function with its arguments where it may take its time."""
 
 
 def backoff_s(failures: int) -> float:
@@ -88,28 +68,32 @@ class Camera:
         ring_bytes: int = RING_BYTES,
         silence_s: float = SILENCE_S,
         open_s: float = OPEN_S,
-        darkness_every_s: float = DARKNESS_EVERY_S,
+        look_every_s: float = LOOK_EVERY_S,
+        capture: Capture = capture_process,
+        now_ns: Callable[[], int] = monotonic_ns,
+        in_thread: InThread = trio.to_thread.run_sync,
     ) -> None:
+        """capture, now_ns, in_thread: where records and times come from and where pictures are decoded; others than
+        the real ones make a simulation."""
         if ring_bytes < MAX_JPEG_BYTES:
             raise ValueError(
                 f"ring_bytes {ring_bytes}: must hold at least one frame of {MAX_JPEG_BYTES} bytes"
             )
         self.name = name
-        self._order = CaptureOrder(source=source, frozen_after_ms=round(silence_s * 1000 * FROZEN_SHARE))
+        self._source = source
+        self._frozen_after_ms = round(silence_s * 1000 * FROZEN_SHARE)
         self._ring = FrameRing(ring_bytes)
         self._silence_s = silence_s
         self._open_s = open_s
-        self._darkness_every_s = darkness_every_s
-        self._status: CameraStatus = CameraOffline("not started", monotonic_ns())
-        self._notes: tuple[str, ...] = ()
-        self._dark: str | None = None
-        self._stuck: str | None = None
-        self._stuck_check = StuckCheck(round(silence_s * 1e9))
-        # A recording may hold equal pictures, a sensor never gives two.
-        self._live = not isinstance(source, FilesSource)
-        self._counters = CameraCounters()
-        self._before = CameraCounters()
-        self._news = trio.Event()
+        self._look_every_s = look_every_s
+        self._capture = capture
+        self._now_ns = now_ns
+        self._in_thread = in_thread
+        self._condition = Condition(source, now_ns(), round(silence_s * 1e9))
+        self._told = self._condition.status
+        self._frame_news: trio.Event | None = None
+        self._status_news = trio.Event()
+        self._alive_at: float | None = None
         self._scope: trio.CancelScope | None = None
         self._pid: int | None = None
         self._closed = False
@@ -122,138 +106,179 @@ class Camera:
         if self._scope is not None or self._closed:
             raise RuntimeError(f"camera {self.name}: run() may be called once")
         self._scope = trio.CancelScope()
+        self._alive_at = trio.current_time()
+        self._condition.opening()
+        self._announce_status()
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._watch_darkness)
+                    nursery.start_soon(self._look_now_and_then)
                     await self._supervise()
         finally:
             self._closed = True
-            self._set_status(CameraOffline("closed", monotonic_ns()))
+            self._condition.closed(self._now_ns())
+            self._announce_status()
+            self._announce_frame()
 
     def close(self) -> None:
         """End `run()` for good. Whoever waits for a frame gets CameraClosed."""
         self._closed = True
         if self._scope is not None:
             self._scope.cancel()
-        self._announce()
+        self._announce_status()
+        self._announce_frame()
 
     async def _supervise(self) -> None:
-        failures = 0
+        """Reopened in the same process, then in a new one, for ever; what is wrong meanwhile stands in the status."""
+        deaths = 0
         while True:
-            started = trio.current_time()
-            reason = await self._capture_once()
-            failures = 1 if trio.current_time() - started >= HEALTHY_S else failures + 1
-            self._before = self._counters = replace(self._counters, restarts=self._counters.restarts + 1)
-            self._dark = self._stuck = None
-            self._set_status(CameraOffline(reason, monotonic_ns(), failures))
-            await trio.sleep(backoff_s(failures))
+            captured = self._condition.captured
+            cause = await self._capture_once()
+            deaths = 1 if self._condition.captured > captured else deaths + 1
+            if cause is not None:
+                self._fail(*cause)
+            self._condition.process_ended()
+            # A process that ended as it should has waited before each of its attempts already.
+            await trio.sleep(0 if cause is None else backoff_s(deaths))
 
-    async def _capture_once(self) -> str:
-        """One run of the capture process; returns why it ended."""
+    async def _capture_once(self) -> tuple[CameraFault, str] | None:
+        """One run of the capture process; why it had to end, None when it has said why itself."""
+        order = CaptureOrder(
+            source=self._source,
+            frozen_after_ms=self._frozen_after_ms,
+            attempts=min(MOST_ATTEMPTS, FIRST_ATTEMPTS + self.counters.failures),
+            last=self._condition.last,
+        )
         try:
-            async with capture_process(self._order) as process:
+            async with self._capture(order) as process:
                 self._pid = process.pid
-                return await self._receive_frames(process)
+                return await self._receive(process)
         except PipeError as error:
-            return str(error)
+            return CameraFault.CAPTURE_DIED, str(error)
         except OSError as error:
-            return f"no capture process can be started: {error.strerror}"
+            return CameraFault.CAPTURE_DIED, f"no capture process can be started: {error.strerror}"
         finally:
             self._pid = None
 
-    async def _receive_frames(self, process: CaptureProcess) -> str:
-        patience_s = self._open_s
-        deadline = trio.current_time() + patience_s
+    async def _receive(self, process: Capturing) -> tuple[CameraFault, str] | None:
+        patience_s, opening_said = self._open_s, False
         while True:
-            with trio.move_on_at(deadline) as waiting:
-                records = await process.receive()
-            if waiting.cancelled_caught:
-                return f"no picture for {patience_s:g} s; the capture process was killed"
-            if records is None:
-                return await process.why_it_ended()
-            for header, jpeg in records:
-                match header:
-                    case pipe.Opened(notes=notes):
-                        self._notes = notes
-                    case pipe.Fault(reason=reason):
-                        return reason
-                    case pipe.Frame():
+            # One scope for many records: moving its end on with each costs less than a new one.
+            scope = trio.CancelScope(
+                deadline=trio.current_time() + (patience_s if opening_said else OPENING_SAID_S)
+            )
+            with scope:
+                while (records := await process.receive()) is not None:
+                    for header, jpeg in records:
                         self._take(header, jpeg)
-                        patience_s = self._silence_s
-                        deadline = trio.current_time() + patience_s
+                    opening_said = not isinstance(header, pipe.Fault)
+                    patience_s = self._silence_s if opening_said else self._open_s
+                    scope.deadline = trio.current_time() + (patience_s if opening_said else OPENING_SAID_S)
+                why = await process.why_it_ended()
+                return None if why is None else (CameraFault.CAPTURE_DIED, why)
+            if opening_said:
+                return CameraFault.BLOCKED, f"no picture for {patience_s:g} s; the capture process was killed"
+            opening_said = True
+            self._condition.opening()
+            self._announce_status()
 
-    def _take(self, header: pipe.Frame, jpeg: bytes) -> None:
-        self._counters = CameraCounters(
-            captured=self._before.captured + header.sequence,
-            dropped=self._before.dropped + header.dropped,
-            broken=self._before.broken + header.broken,
-            restarts=self._before.restarts,
-        )
+    def _take(self, header: pipe.Header, jpeg: bytes) -> None:
+        match header:
+            case pipe.Opened(notes=notes):
+                self._condition.opened(notes)
+            case pipe.Fault(fault=fault, reason=reason):
+                self._fail(fault, reason)
+            case pipe.Frame():
+                self._take_frame(header, jpeg)
+
+    def _take_frame(self, header: pipe.Frame, jpeg: bytes) -> None:
+        self._condition.took(header, self._now_ns())
+        newest = self._ring.newest()
+        if newest is None or header.exposed_ns > newest.exposed_ns:
+            # Pictures whose time stands still are no sign of life: nobody can use them.
+            self._alive_at = trio.current_time()
         self._ring.append(
             RawFrame(
                 camera=self.name,
-                sequence=self._counters.captured,
+                sequence=self._condition.captured,
                 exposed_ns=header.exposed_ns,
                 received_ns=header.received_ns,
                 jpeg=jpeg,
                 width=header.width,
                 height=header.height,
                 crc32=header.crc32,
+                exposed_about_ns=header.exposed_about_ns,
             )
         )
-        self._stuck = self._stuck_check.take(header.crc32, header.exposed_ns)
-        self._set_online(header.width, header.height)
+        self._announce_frame()
+        self._announce_status()
 
-    def _set_online(self, width: int, height: int) -> None:
-        degraded = (*self._notes, *(fault for fault in (self._dark, self._stuck) if fault is not None))
-        known = self._status
-        since_ns = known.since_ns if isinstance(known, CameraOnline) else monotonic_ns()
-        self._set_status(CameraOnline(width, height, since_ns=since_ns, degraded=degraded))
+    def _fail(self, fault: CameraFault, reason: str) -> None:
+        self._condition.failed(fault, reason, self._now_ns())
+        self._announce_status()
 
-    async def _watch_darkness(self) -> None:
-        """A look now and then, so that a covered lens is known before somebody acts on its picture."""
+    async def _look_now_and_then(self) -> None:
+        """So that a covered lens is known before somebody acts on its picture."""
         seen = 0
         while True:
-            await trio.sleep(self._darkness_every_s)
+            # What was bad is looked at twice as often: that it is over has to be said soon.
+            await trio.sleep(self._look_every_s / 2 if self._condition.seen else self._look_every_s)
             frame = self._ring.newest()
-            if frame is None or frame.sequence == seen or not isinstance(self._status, CameraOnline):
+            if frame is None or frame.sequence == seen or not isinstance(self.status, CameraOnline):
                 continue
             seen = frame.sequence
-            self._dark = await trio.to_thread.run_sync(darkness, frame.jpeg)
-            if isinstance(self._status, CameraOnline):
-                self._set_online(self._status.width, self._status.height)
+            screens = dict(self._condition.screens)
+            self._condition.looked(await self._in_thread(look, frame.jpeg, screens))
+            self._announce_status()
 
     # -- status --
 
     @property
     def status(self) -> CameraStatus:
-        return self._status
+        return self._condition.status
 
     @property
     def counters(self) -> CameraCounters:
-        return self._counters
+        return self._condition.counters
 
     @property
     def capture_pid(self) -> int | None:
         """The capture process running now."""
         return self._pid
 
+    def watch_screen(self, name: str, outline: Outline | None) -> None:
+        """From now on say when the screen of `name` is dark while its surroundings are lit. outline: its corners in
+        raw camera pixels; None when nobody knows them any more."""
+        self._condition.screens.pop(name, None)
+        if outline is not None:
+            self._condition.screens[name] = outline
+
     async def status_other_than(self, known: CameraStatus) -> CameraStatus:
         """Wait until the status is not `known` any more. Cancelling loses nothing."""
-        await self._until(lambda: self._status != known)
-        return self._status
+        await trio.lowlevel.checkpoint()
+        while self.status == known:
+            await self._status_news.wait()
+        return self.status
 
     async def wait_online(self) -> CameraOnline:
         """Wait until frames come. Raises CameraClosed."""
-        while not isinstance(self._status, CameraOnline):
+        while not isinstance(self.status, CameraOnline):
             self._refuse_closed()
-            await self._news.wait()
-        return self._status
+            await self._status_news.wait()
+        return self.status
 
-    def _set_status(self, status: CameraStatus) -> None:
-        self._status = status
-        self._announce()
+    def _announce_status(self) -> None:
+        """Nobody is woken for a status that is as it was: it is looked at with each frame."""
+        if self.status != self._told or self._closed:
+            self._told = self.status
+            self._status_news.set()
+            self._status_news = trio.Event()
+
+    def _announce_frame(self) -> None:
+        """Mostly nobody waits for a frame."""
+        if self._frame_news is not None:
+            self._frame_news.set()
+            self._frame_news = None
 
     # -- frames --
 
@@ -263,19 +288,25 @@ class Camera:
 
     def captured_after(self, sequence: int) -> int:
         """How many frames the camera captured after that one, sent to us or not."""
-        if not 0 <= sequence <= self._counters.captured:
-            raise ValueError(
-                f"camera {self.name}: sequence {sequence} is not of 0..{self._counters.captured}"
-            )
-        return self._counters.captured - sequence
+        if not 0 <= sequence <= self.counters.captured:
+            raise ValueError(f"camera {self.name}: sequence {sequence} is not of 0..{self.counters.captured}")
+        return self._condition.captured - sequence
 
     def captured_between(self, sequence: int, until_ns: int) -> int:
-        """How many frames the camera captured after that one and exposed no later than `until_ns`.
+        """How many frames the camera captured after that one and began to expose no later than `until_ns`, by the best
+        estimate.
 
-        To be asked a moment after `until_ns`: frames exposed by then may still be on their way. Frames that
+        To be asked once a later frame has come: frames exposed by then may still be on their way. Frames that
         were dropped unsent count with those before them, for their exposure is not known.
         """
-        later = self._ring.first_after(sequence, until_ns)
+        later = next(
+            (
+                frame
+                for frame in self._ring
+                if frame.sequence > sequence and frame.exposed_about_ns > until_ns
+            ),
+            None,
+        )
         return self.captured_after(sequence) if later is None else later.sequence - sequence - 1
 
     def frame_numbered(self, sequence: int) -> RawFrame | None:
@@ -284,13 +315,12 @@ class Camera:
 
     async def frame_after(self, t_ns: int, timeout_s: float) -> RawFrame:
         """The newest frame whose exposure began after `t_ns` (CLOCK_MONOTONIC); waits for one where there
-        is none.
+        is none, but never longer on a dead camera than `silence_s` after its last sign of life.
 
         Raises FrameTimeout, whose text carries the camera's status, or CameraClosed. Cancelling loses
         nothing.
         """
-        with trio.move_on_after(timeout_s):
-            await self._until(lambda: self._is_after(self._ring.newest(), t_ns))
+        await self._wait(lambda: self._is_after(self._ring.newest(), t_ns), trio.current_time() + timeout_s)
         frame = self._ring.newest()
         if frame is None or not self._is_after(frame, t_ns):
             raise FrameTimeout(
@@ -321,22 +351,22 @@ class Camera:
         begin_ns = after_ns if newest is None else max(after_ns, newest.exposed_ns - HISTORY_NS)
         verdict = detector.verdict
         sequence, crc32, repeated = 0, None, 0
-        with trio.move_on_after(timeout_s):
-            while verdict.state != "still":
-                frame = await self._next_frame(sequence, begin_ns)
-                sequence = frame.sequence
-                if self._live and frame.crc32 == crc32:
-                    # No evidence: a stuck driver's picture looks as still as can be.
-                    repeated += 1
-                    continue
-                crc32 = frame.crc32
-                verdict = await trio.to_thread.run_sync(detector.feed_jpeg, frame.jpeg, frame.exposed_ns)
-                verdict = replace(verdict, sequence=sequence)
-        if verdict.state == "still":
-            return verdict
-        return self._timed_out(verdict, timeout_s, repeated)
+        until = trio.current_time() + timeout_s
+        while verdict.state != "still":
+            frame = await self._next_frame(sequence, begin_ns, until)
+            if frame is None or trio.current_time() >= until:
+                return self._timed_out(verdict, timeout_s, repeated)
+            sequence = frame.sequence
+            if self._condition.live and frame.crc32 == crc32:
+                # No evidence: a stuck driver's picture looks as still as can be.
+                repeated += 1
+                continue
+            crc32 = frame.crc32
+            verdict = await self._in_thread(detector.feed_jpeg, frame.jpeg, frame.exposed_ns)
+            verdict = replace(verdict, sequence=sequence)
+        return verdict
 
-    async def _next_frame(self, sequence: int, exposed_ns: int) -> RawFrame:
+    async def _next_frame(self, sequence: int, exposed_ns: int, until: float) -> RawFrame | None:
         frame = None
 
         def found() -> bool:
@@ -344,14 +374,13 @@ class Camera:
             frame = self._ring.first_after(sequence, exposed_ns)
             return frame is not None
 
-        await self._until(found)
-        assert frame is not None
+        await self._wait(found, until)
         return frame
 
     def _timed_out(self, verdict: SettleVerdict, timeout_s: float, repeated: int) -> SettleVerdict:
         reason = f"not still within {timeout_s:g} s: {verdict.reason}"
         # Not having seen the screen move is no knowledge that it moved.
-        if verdict.frames == 0 or isinstance(self._status, CameraOffline):
+        if verdict.frames == 0 or isinstance(self.status, CameraOffline):
             return replace(
                 verdict, state="unreliable", reason=f"{reason} ({self._status_in_words()})", timed_out=True
             )
@@ -360,23 +389,26 @@ class Camera:
             return replace(verdict, state="unreliable", reason=reason, timed_out=True)
         return replace(verdict, reason=reason, timed_out=True)
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
+    async def _wait(self, holds: Callable[[], bool], until: float) -> None:
+        """Until `holds()`, or `until`, or until the camera has been dead for too long."""
         await trio.lowlevel.checkpoint()
+        began_at = trio.current_time()
         while not holds():
             self._refuse_closed()
-            await self._news.wait()
-
-    def _announce(self) -> None:
-        self._news.set()
-        self._news = trio.Event()
+            dead_at = (began_at if self._alive_at is None else self._alive_at) + self._silence_s
+            news = self._frame_news = trio.Event() if self._frame_news is None else self._frame_news
+            with trio.move_on_at(min(until, dead_at)) as waiting:
+                await news.wait()
+            if waiting.cancelled_caught:
+                return
 
     def _refuse_closed(self) -> None:
         if self._closed:
             raise CameraClosed(f"camera {self.name} is closed")
 
     def _status_in_words(self) -> str:
-        if isinstance(self._status, CameraOffline):
-            return f"offline: {self._status.reason}"
+        if isinstance(self.status, CameraOffline):
+            return f"offline: {self.status.words}"
         newest = self._ring.newest()
         age_ms = math.inf if newest is None else (monotonic_ns() - newest.exposed_ns) / 1e6
         return f"online, newest picture {age_ms:.0f} ms old"

@@ -1,12 +1,21 @@
 """What can go wrong with a camera. Each message says what was wrong, with which value, and what to do."""
 
+from edge_daemon.cameras.faults import CameraFault
+
 
 class CameraError(Exception):
     """Base of everything this room raises on purpose."""
 
 
 class SourceFault(CameraError):
-    """The camera, or the server in front of it, cannot be used as it is now. Ends the capture process."""
+    """The camera, or the server in front of it, cannot be used as it is now: close it and open it again.
+
+    fault: its name.
+    """
+
+    def __init__(self, words: str, fault: CameraFault = CameraFault.UNUSABLE) -> None:
+        super().__init__(words)
+        self.fault = fault
 
 
 class BadPicture(CameraError):

@@ -3,21 +3,22 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import cv2
 
 from edge_daemon.cameras.errors import SourceFault
+from edge_daemon.cameras.faults import CameraFault
+from edge_daemon.cameras.imaging import Bgr, encode
 from edge_daemon.cameras.intake import Grabbed
+from edge_daemon.cameras.opencv_reader import JPEG_QUALITY, OpenCvReader
 from edge_daemon.cameras.sources import FilesSource
 
-JPEG_QUALITY = 95
 _PICTURES = {".jpg", ".jpeg", ".png"}
 
 
 class FilesBackend:
     """A folder of pictures, or a video file. Each picture counts as exposed at the moment it is played."""
-
-    lag_ns = 0
 
     def __init__(self, source: FilesSource) -> None:
         self._source = source
@@ -26,9 +27,11 @@ class FilesBackend:
         self._next_at = 0.0
 
     def open(self) -> tuple[str, ...]:
-        cv2.setNumThreads(1)
         if not self._path.exists():
-            raise SourceFault(f"{self._path} does not exist: give a folder of pictures or a video file")
+            raise SourceFault(
+                f"{self._path} does not exist: give a folder of pictures or a video file",
+                CameraFault.UNPLUGGED,
+            )
         self._pictures = self._play()
         self._next_at = time.monotonic()
         return ()
@@ -36,7 +39,7 @@ class FilesBackend:
     def grab(self) -> Grabbed:
         jpeg = next(self._pictures, None)
         if jpeg is None:
-            raise SourceFault(f"the recorded pictures of {self._path} are at their end")
+            raise SourceFault(f"the recorded pictures of {self._path} are at their end", CameraFault.ENDED)
         time.sleep(max(0.0, self._next_at - time.monotonic()))
         self._next_at += 1.0 / self._source.fps
         now_ns = time.monotonic_ns()
@@ -65,24 +68,14 @@ class FilesBackend:
                 image = cv2.imread(str(path), cv2.IMREAD_COLOR)
                 if image is None:
                     raise SourceFault(f"{path} cannot be read as a picture")
-                yield _jpeg(image)
+                yield encode(cast(Bgr, image), "jpeg", jpeg_quality=JPEG_QUALITY)
             else:
                 yield path.read_bytes()
 
     def _video(self) -> Iterator[bytes]:
-        video = cv2.VideoCapture(str(self._path))
+        reader = OpenCvReader(str(self._path))
         try:
-            while True:
-                there, image = video.read()
-                if not there:
-                    return
-                yield _jpeg(image)
+            while (jpeg := reader.read()) is not None:
+                yield jpeg
         finally:
-            video.release()
-
-
-def _jpeg(image: cv2.typing.MatLike) -> bytes:
-    done, encoded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
-    if not done:
-        raise SourceFault(f"a picture of shape {image.shape} cannot be encoded as JPEG")
-    return encoded.tobytes()
+            reader.close()

@@ -17,6 +17,8 @@ CAPACITY = 256
 class FrameRecord:
     """What is remembered of a served frame, for the notes of the action that is bound to it.
 
+    exposed_ns, exposed_about_ns: as in RawFrame: what is judged by, and what ages are told from.
+    contradicted_by: the orientation that the picture itself showed, where it was not `orientation`.
     fencing_token: of the lease whose holder saw it. settle: the verdict at the time it was served.
     """
 
@@ -24,7 +26,9 @@ class FrameRecord:
     camera: str
     sequence: int
     exposed_ns: int
+    exposed_about_ns: int
     orientation: Orientation
+    contradicted_by: Orientation | None
     settle: SettleVerdict
     fencing_token: int
 
@@ -42,7 +46,13 @@ class FrameBook:
         self._records: OrderedDict[str, FrameRecord] = OrderedDict()
 
     def mint(
-        self, frame: RawFrame, *, orientation: Orientation, settle: SettleVerdict, fencing_token: int | None
+        self,
+        frame: RawFrame,
+        *,
+        orientation: Orientation,
+        contradicted_by: Orientation | None = None,
+        settle: SettleVerdict,
+        fencing_token: int | None,
     ) -> FrameRecord | None:
         """A frame id for the lease's holder. A watch (`fencing_token` None) mints none."""
         if fencing_token is None:
@@ -53,7 +63,9 @@ class FrameBook:
             camera=frame.camera,
             sequence=frame.sequence,
             exposed_ns=frame.exposed_ns,
+            exposed_about_ns=frame.exposed_about_ns,
             orientation=orientation,
+            contradicted_by=contradicted_by,
             settle=settle,
             fencing_token=fencing_token,
         )

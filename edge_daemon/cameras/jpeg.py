@@ -15,7 +15,7 @@ _FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
-def whole_jpeg(data: bytes) -> bytes:
+def whole_jpeg(data: bytes | bytearray) -> bytes | bytearray:
     """`data` without the zero bytes some drivers pad with.
 
     Raises BadPicture when it does not begin with SOI and end with EOI, i.e. when it was cut.
@@ -30,7 +30,7 @@ def whole_jpeg(data: bytes) -> bytes:
     return trimmed
 
 
-def jpeg_size(data: bytes) -> tuple[int, int]:
+def jpeg_size(data: bytes | bytearray) -> tuple[int, int]:
     """(width, height) from the frame header (ITU-T T.81, B.2.2). Raises BadPicture when there is none."""
     at = 2
     while at + 4 <= len(data):

@@ -1,18 +1,23 @@
-"""The records a capture process sends to the daemon, sans-IO.
+"""The records a capture process sends to the daemon, over a SOCK_SEQPACKET socket.
 
-On the socket: u32 header length, u32 picture length (both big-endian), MessagePack header, JPEG bytes.
+One message is one record: a MessagePack header, and with a frame the descriptor of an anonymous file (memfd_create)
+that holds the JPEG. A picture pressed through the socket itself would come in pieces and wake the daemon for each.
 Both ends run the same release from the same disk, so the format has no version of its own.
 """
 
-import struct
+import os
+import socket
+from array import array
+from collections.abc import Sequence
 
 import msgspec
 
 from edge_daemon.cameras.errors import PipeError
+from edge_daemon.cameras.faults import CameraFault
 from edge_daemon.cameras.jpeg import MAX_JPEG_BYTES
 
-MAX_HEADER_BYTES = 4096
-_LENGTHS = struct.Struct(">II")
+MAX_HEADER_BYTES = 8192
+"""Of a message. Reasons and notes are sentences."""
 
 
 class _Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -26,23 +31,28 @@ class Opened(_Header, frozen=True, kw_only=True, tag="opened"):
 
 
 class Frame(_Header, frozen=True, kw_only=True, tag="frame"):
-    """One captured picture; the JPEG follows. `sequence` counts captures of this process, `dropped` those
-    which were captured but not sent because the daemon did not read fast enough, `broken` those that were
-    no whole picture."""
+    """One captured picture; its JPEG comes with the message. Counts of this process so far: `sequence` of captures,
+    `dropped` of those that were not sent because the daemon did not read fast enough, `broken` of those that were no
+    whole picture, `missed` of those which the camera took and its driver never handed over."""
 
     sequence: int
+    stamp_ns: int
     exposed_ns: int
+    exposed_about_ns: int
     received_ns: int
     width: int
     height: int
     crc32: int
     dropped: int
     broken: int
+    jpeg_bytes: int
+    missed: int = 0
 
 
 class Fault(_Header, frozen=True, kw_only=True, tag="fault"):
-    """The last record: why the process ends."""
+    """The camera cannot be used as it is. The process opens it again, or ends when that was in vain too often."""
 
+    fault: CameraFault
     reason: str
 
 
@@ -52,39 +62,62 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Header)
 
 
-def encode(header: Header, jpeg: bytes = b"") -> bytes:
-    """One record."""
-    packed = _encoder.encode(header)
-    return _LENGTHS.pack(len(packed), len(jpeg)) + packed + jpeg
+def encode(header: Header) -> bytes:
+    """One message."""
+    return _encoder.encode(header)
 
 
-class RecordReader:
-    """Bytes of the socket in, whole records out. Holds at most one record and one read."""
+def decode(message: bytes) -> Header:
+    """Raises PipeError on bytes that are no header, or one that announces a picture of an impossible size."""
+    try:
+        header = _decoder.decode(message)
+    except msgspec.MsgspecError as error:
+        raise PipeError(f"a record from the capture process cannot be read: {error}") from error
+    if isinstance(header, Frame) and not 0 < header.jpeg_bytes <= MAX_JPEG_BYTES:
+        raise PipeError(
+            f"a picture of {header.jpeg_bytes} bytes from the capture process, which is not 1..{MAX_JPEG_BYTES}"
+        )
+    return header
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[tuple[Header, bytes]]:
-        """Records completed by `data`. Raises PipeError on bytes that are no record."""
-        self._buffer += data
-        records = []
-        while len(self._buffer) >= _LENGTHS.size:
-            header_length, jpeg_length = _LENGTHS.unpack_from(self._buffer)
-            if header_length > MAX_HEADER_BYTES or jpeg_length > MAX_JPEG_BYTES:
-                raise PipeError(
-                    f"a record of {header_length} + {jpeg_length} bytes from the capture process, more than "
-                    f"{MAX_HEADER_BYTES} + {MAX_JPEG_BYTES}"
-                )
-            picture = _LENGTHS.size + header_length
-            end = picture + jpeg_length
-            if len(self._buffer) < end:
-                break
-            try:
-                header = _decoder.decode(self._buffer[_LENGTHS.size : picture])
-            except msgspec.MsgspecError as error:
-                raise PipeError(
-                    f"a record header from the capture process cannot be read: {error}"
-                ) from error
-            records.append((header, bytes(self._buffer[picture:end])))
-            del self._buffer[:end]
-        return records
+def send_record(sock: socket.socket, header: Header, jpeg: bytes | bytearray = b"") -> None:
+    """Send one record without waiting. Raises BlockingIOError when the other end has to read first, and OSError when
+    there is no other end any more; nothing was sent then."""
+    if not jpeg:
+        sock.send(encode(header), socket.MSG_DONTWAIT)
+        return
+    picture = os.memfd_create("frame", os.MFD_CLOEXEC)
+    try:
+        written = os.write(picture, jpeg)
+        assert written == len(jpeg), "memory takes all of it or none"
+        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [picture]))
+        sock.sendmsg((encode(header),), (rights,), socket.MSG_DONTWAIT)
+    finally:
+        os.close(picture)
+
+
+RIGHTS_BYTES = socket.CMSG_SPACE(array("i").itemsize)
+RECEIVE_FLAGS = socket.MSG_CMSG_CLOEXEC
+
+
+def take_record(message: bytes, rights: Sequence[tuple[int, int, bytes]]) -> tuple[Header, bytes]:
+    """What `recvmsg` gave for one record, with its picture. Raises PipeError; the descriptor is closed in any case."""
+    pictures = array("i")
+    for level, kind, data in rights:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            pictures.frombytes(data[: len(data) - len(data) % pictures.itemsize])
+    try:
+        header = decode(message)
+        if not isinstance(header, Frame):
+            return header, b""
+        if len(pictures) != 1:
+            raise PipeError(f"a frame with {len(pictures)} pictures from the capture process")
+        jpeg = os.pread(pictures[0], header.jpeg_bytes, 0)
+    finally:
+        for picture in pictures:
+            os.close(picture)
+    if len(jpeg) != header.jpeg_bytes:
+        raise PipeError(
+            f"a picture of {len(jpeg)} bytes from the capture process, announced as {header.jpeg_bytes}"
+        )
+    return header, jpeg

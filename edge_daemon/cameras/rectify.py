@@ -16,9 +16,8 @@ from edge_daemon.contract.frames import ImageFormat
 QuarterTurns = Literal[0, 1, 2, 3]
 """Clockwise turns of the rectified (portrait) picture."""
 
-_TURNS = {1: cv2.ROTATE_90_CLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90_COUNTERCLOCKWISE}
-
 FloatMap = npt.NDArray[np.floating]
+_FixedMap = tuple[npt.NDArray[np.int16], npt.NDArray[np.uint16]]
 
 
 class RectifyModel(Protocol):
@@ -41,7 +40,7 @@ class RectifiedPicture:
 
 
 class Rectifier:
-    """Undistortion and perspective fused into one fixed-point map (CV_16SC2), made once per calibration.
+    """Undistortion, perspective and quarter turn fused into one fixed-point map (CV_16SC2) for each turn.
 
     map_x, map_y: (height, width) of the rectified picture, raw pixel coordinates. source_size: (width,
     height) of the raw pictures that the calibration was made with; others are refused. Raises ValueError
@@ -66,9 +65,10 @@ class Rectifier:
                 "move the camera so that it sees the whole screen, and calibrate again"
             )
         self._source_size = source_size
-        self._map, self._fractions = cv2.convertMaps(
-            map_x.astype(np.float32), map_y.astype(np.float32), cv2.CV_16SC2
-        )
+        whole, fractions = cv2.convertMaps(map_x.astype(np.float32), map_y.astype(np.float32), cv2.CV_16SC2)
+        self._maps: dict[QuarterTurns, _FixedMap] = {
+            0: (cast(npt.NDArray[np.int16], whole), cast(npt.NDArray[np.uint16], fractions))
+        }
 
     @classmethod
     def from_model(
@@ -81,11 +81,15 @@ class Rectifier:
     @property
     def size(self) -> tuple[int, int]:
         """(width, height) of the rectified picture before any turn."""
-        height, width = self._map.shape[:2]
+        height, width = self._maps[0][0].shape[:2]
         return width, height
 
-    def rectify(self, jpeg: bytes) -> Bgr:
-        """(height, width, 3) uint8 BGR. Raises BadPicture when it cannot be decoded or has another size."""
+    def rectify(self, jpeg: bytes, *, turns: QuarterTurns = 0, into: Bgr | None = None) -> Bgr:
+        """(height, width, 3) uint8 BGR. Raises BadPicture when it cannot be decoded or has another size.
+
+        into: an earlier picture of the same turn that nobody needs any more, to be written over; new memory costs a
+        tenth of the remap.
+        """
         raw = decode_bgr(jpeg)
         height, width = raw.shape[:2]
         if (width, height) != self._source_size:
@@ -93,19 +97,33 @@ class Rectifier:
                 f"a picture of {width}x{height}, but the calibration was made with "
                 f"{self._source_size[0]}x{self._source_size[1]}: set the camera back or calibrate again"
             )
-        return cast(Bgr, cv2.remap(raw, self._map, self._fractions, cv2.INTER_LINEAR))
+        return cast(Bgr, cv2.remap(raw, *self._turned(turns), cv2.INTER_LINEAR, into))
+
+    def _turned(self, turns: QuarterTurns) -> _FixedMap:
+        """The map of the turned picture: a turn is a reordering of its pixels, so it costs nothing each picture."""
+        known = self._maps.get(turns)
+        if known is None:
+            whole, fractions = self._maps[0]
+            known = (
+                np.ascontiguousarray(np.rot90(whole, -turns)),
+                np.ascontiguousarray(np.rot90(fractions, -turns)),
+            )
+            # Two threads that come here at once make the same map; either stays.
+            self._maps[turns] = known
+        return known
+
+    def encoded(self, image: Bgr, image_format: ImageFormat, *, jpeg_quality: int = 90) -> RectifiedPicture:
+        """A rectified picture as a file."""
+        height, width = image.shape[:2]
+        return RectifiedPicture(
+            image_format, encode(image, image_format, jpeg_quality=jpeg_quality), width, height
+        )
 
     def render(
         self, jpeg: bytes, image_format: ImageFormat, *, turns: QuarterTurns = 0, jpeg_quality: int = 90
     ) -> RectifiedPicture:
         """Rectify, turn, encode. Blocks for tens of milliseconds; raises BadPicture."""
-        image = self.rectify(jpeg)
-        if turns:
-            image = cast(Bgr, cv2.rotate(image, _TURNS[turns]))
-        height, width = image.shape[:2]
-        return RectifiedPicture(
-            image_format, encode(image, image_format, jpeg_quality=jpeg_quality), width, height
-        )
+        return self.encoded(self.rectify(jpeg, turns=turns), image_format, jpeg_quality=jpeg_quality)
 
     async def picture(
         self, jpeg: bytes, image_format: ImageFormat, *, turns: QuarterTurns = 0, jpeg_quality: int = 90

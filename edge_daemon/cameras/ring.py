@@ -2,17 +2,18 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from edge_daemon.cameras.errors import FrameTooBig
 
 
-@dataclass(frozen=True)
-class RawFrame:
+class RawFrame(NamedTuple):
     """One captured picture, not decoded.
 
     sequence: counts the camera's captures since the daemon started, across replaced capture processes.
-    exposed_ns: the exposure did not begin before this; CLOCK_MONOTONIC.
+    exposed_ns: the exposure did not begin before this; CLOCK_MONOTONIC. The guarantee: what is asked for after a
+        moment is judged by it.
+    exposed_about_ns: when it most likely began. The estimate: ages are told from it, nothing else is.
     received_ns: when the picture had arrived in the capture process; CLOCK_MONOTONIC.
     """
 
@@ -24,6 +25,7 @@ class RawFrame:
     width: int
     height: int
     crc32: int
+    exposed_about_ns: int
 
 
 class FrameRing:

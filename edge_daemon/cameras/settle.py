@@ -1,56 +1,60 @@
 """Is the screen still? Sans-IO: pictures and exposure times in, a verdict out.
 
-Pictures are decoded small (each side by 4 or 8, inside the JPEG decoder: cheap, and sixteen pixels' noise
-is averaged away), smoothed 3x3, and compared with the first picture of the present still stretch, not with
-the one before: a slow slide whose every step is small still ends the stretch. A pixel has changed when it
-differs by more than `THRESHOLD_SIGMAS` standard deviations of the difference that noise alone makes. A
-picture has changed when more than `tolerated_fraction` of the watched area has: a blinking text cursor is
-less, a toggle switch is more.
+Pictures are decoded small (a quarter of each side, inside the JPEG decoder) and brought to cells of one JPEG block
+(settle_area). Each is compared, in the light it was taken in (settle_light), with what each cell has shown since it
+last changed, not with the picture before: a slow slide whose every step is small is seen all the same.
+
+Where the line runs between a page that changes and one that is still:
+
+* Changes in more than 1 % of the screen at once or within three seconds are a change of the page: a scroll, an
+  animation, a video, a fade, a keyboard, a notification. So is a smaller one that travels, by more than a cell (8
+  camera pixels), and one that happens once and stays, as a switch does. The screen is still 250 ms later.
+* A page on which only small places change and go on changing is still, and `busy_small` says that they do: a place
+  no larger than a text cursor (0.15 %); a larger one, up to 1 %, that comes back to a state it had, or that has gone
+  on in one place for 600 ms (a spinner).
+* A change of the whole screen's brightness that leaves black black, slower than a factor of 1.25 in 250 ms, is no
+  change of the page; `light_changes` says it. Faster, it is a fade.
+* Whatever changes by less than the threshold of `settle_change` is not seen.
+
+`moving` means that a change was seen within the last stretch. Before a whole stretch was watched, with the screen too
+dark, after a gap, and when the camera has moved, the answer is `unreliable`, with the reason.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import cast
-
-import cv2
-import numpy as np
-import numpy.typing as npt
 
 from edge_daemon.cameras.errors import BadPicture
 from edge_daemon.cameras.health import is_black
-from edge_daemon.cameras.imaging import Grey, decode_small_grey
-from edge_daemon.cameras.jpeg import jpeg_size
+from edge_daemon.cameras.imaging import Grey
+from edge_daemon.cameras.settle_area import Polygon, WatchedArea
+from edge_daemon.cameras.settle_change import PageWatch, Seen
+from edge_daemon.cameras.settle_noise import (
+    COARSE_STEP,
+    MAX_GIVEN_SIGMA,
+    block_step,
+    decode_small,
+    noise_sigma,
+)
+from edge_daemon.cameras.shift import ShiftCheck
 from edge_daemon.contract.frames import SettleState
 
-Polygon = Sequence[tuple[float, float]]
-"""Corners in raw camera pixels, (0, 0) the centre of the top-left pixel."""
+__all__ = [
+    "MAX_GAP_MS",
+    "MAX_GIVEN_SIGMA",
+    "MIN_FRAMES",
+    "MIN_STILL_MS",
+    "Polygon",
+    "SettleDetector",
+    "SettleVerdict",
+    "noise_sigma",
+]
 
 MIN_FRAMES = 3
 MIN_STILL_MS = 250.0
 MAX_GAP_MS = 1000.0
 """Longer without a picture, and something may have come and gone unseen."""
-TOLERATED_FRACTION = 0.0025
-"""Of the watched area; with the screen as the mask a blinking cursor takes 0.0018, a spinner of 28 px in a
-picture of 720 lines 0.0032, a toggle switch 0.0057. Without a mask it is a share of the whole picture: much
-coarser."""
-THRESHOLD_SIGMAS = 5.0
-"""One pixel in 1.7 million by noise alone, were it Gaussian; the tolerated fraction takes the heavier tails
-of JPEG."""
-THRESHOLD_FLOOR = 3.0
-"""Grey levels. Below it lie the steps of JPEG quantisation and the flicker of lamps, even on a noiseless
-source."""
-MAX_ESTIMATED_SIGMA = 2.0
-"""Smoothed grey levels; sensor noise of 16 levels a pixel. More is no noise: it is movement everywhere, or
-the light."""
-MAX_GIVEN_SIGMA = 6.0
-_ESTIMATES = 8
-_BLOCK = 8
-_WIDE = 2000
-"""Pictures at least this wide are reduced by 8 instead of 4."""
-
-_Smooth = npt.NDArray[np.float32]
+_TIMES = 256
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,11 @@ class SettleVerdict:
     """state: `still`, `moving`, or `unreliable` (the pictures do not allow to tell); `reason` says why.
 
     still_since_ns: exposure time of the first picture of the still stretch; only with `still`.
-    frames: pictures judged so far. sequence: the last of them. changed_fraction: of the watched area,
-    between the stretch's first picture and the last. noise_sigma: used for the threshold, smoothed grey
-    levels.
+    frames: pictures judged so far. sequence: the last of them. changed_fraction: of the screen, changed with this
+    picture. noise_sigma: used for the threshold, smoothed grey levels.
+    busy_small: something small that leaves the page as it is went on within the last second: a cursor, a spinner.
+    light_changes: the screen's brightness changed within the last stretch.
+    camera_shift_px: (right, down) in camera px since the first picture, once the camera has moved.
     timed_out: the wait ended before the screen was still.
     """
 
@@ -71,14 +77,17 @@ class SettleVerdict:
     sequence: int | None = None
     changed_fraction: float = 0.0
     noise_sigma: float | None = None
+    busy_small: bool = False
+    light_changes: bool = False
+    camera_shift_px: tuple[float, float] | None = None
     timed_out: bool = False
 
 
 class SettleDetector:
     """For one wait: make a new one after each move of the hand.
 
-    mask: watch only inside this polygon (the screen). ignore: polygons not to watch (a clock, a parked
-    stylus).
+    mask: watch only inside this polygon (the screen); without it shares are of the whole picture: much coarser.
+    ignore: polygons not to watch (a clock, a parked stylus).
     noise_sigma: as `noise_sigma()` measured it on a still screen; None estimates it from the pictures
     themselves.
     min_still_ms: how long the stretch must be, at least MIN_STILL_MS.
@@ -93,7 +102,6 @@ class SettleDetector:
         ignore: Sequence[Polygon] = (),
         noise_sigma: float | None = None,
         min_still_ms: float = MIN_STILL_MS,
-        tolerated_fraction: float = TOLERATED_FRACTION,
     ) -> None:
         for polygon in (*([] if mask is None else [mask]), *ignore):
             if len(polygon) < 3:
@@ -103,23 +111,17 @@ class SettleDetector:
                 f"noise_sigma {noise_sigma}: must be 0..{MAX_GIVEN_SIGMA:g} smoothed grey levels; "
                 "more noise than that hides the screen: look at light and exposure"
             )
-        if min_still_ms < MIN_STILL_MS:
+        if not min_still_ms >= MIN_STILL_MS:
             raise ValueError(f"min_still_ms {min_still_ms}: must be at least {MIN_STILL_MS:g}")
-        if not 0 <= tolerated_fraction < 1:
-            raise ValueError(f"tolerated_fraction {tolerated_fraction}: must be 0 or more and less than 1")
         self._mask = mask
         self._ignore = tuple(ignore)
         self._given_sigma = noise_sigma
         self._min_still_ns = round(min_still_ms * 1e6)
-        self._tolerated = tolerated_fraction
-        self._watched: npt.NDArray[np.bool_] | None = None
-        self._first: _Smooth | None = None
-        self._first_ns = 0
-        self._previous: _Smooth | None = None
+        self._area: WatchedArea | None = None
+        self._page: PageWatch | None = None
+        self._shift: ShiftCheck | None = None
+        self._times: deque[int] = deque(maxlen=_TIMES)
         self._previous_ns: int | None = None
-        self._stretch = 0
-        self._estimates: deque[float] = deque(maxlen=_ESTIMATES)
-        self._too_noisy = 0
         self._verdict = SettleVerdict("unreliable", "no picture yet")
 
     @property
@@ -130,168 +132,96 @@ class SettleDetector:
     def feed_jpeg(self, jpeg: bytes, exposed_ns: int) -> SettleVerdict:
         """Decode small, then `feed`."""
         try:
-            small, reduction = _decode_small(jpeg)
+            small, reduction = decode_small(jpeg)
+            step = block_step(jpeg)
         except BadPicture as error:
             return self._unreliable(str(error))
-        return self.feed(small, exposed_ns, reduction)
+        return self.feed(small, exposed_ns, reduction, step)
 
-    def feed(self, grey: Grey, exposed_ns: int, reduction: int = 1) -> SettleVerdict:
-        """Judge the next picture, (height, width) uint8, whose sides were divided by `reduction`."""
+    def feed(
+        self, grey: Grey, exposed_ns: int, reduction: int = 1, step: float = COARSE_STEP
+    ) -> SettleVerdict:
+        """Judge the next picture, (height, width) uint8, whose sides were divided by `reduction`.
+
+        step: grey levels by which JPEG rounds a block's mean; what is not known is taken for coarse.
+        """
         gap_ns = None if self._previous_ns is None else exposed_ns - self._previous_ns
         if gap_ns is not None and gap_ns <= 0:
             return self._unreliable(
                 f"exposure times do not advance ({gap_ns / 1e6:.1f} ms): the pictures are not new"
             )
         self._previous_ns = exposed_ns
-        if is_black(grey):
-            return self._unreliable("the picture is black")
-        smooth = cv2.blur(grey, (3, 3)).astype(np.float32) if grey.size else np.zeros((0, 0), np.float32)
-        previous, self._previous = self._previous, smooth
-        if previous is None or self._first is None:
-            return self._restart(smooth, exposed_ns, reduction, "moving", "only one picture so far")
-        if previous.shape != smooth.shape:
-            self._estimates.clear()
-            return self._restart(smooth, exposed_ns, reduction, "unreliable", "the picture changed its size")
+        if self._area is None or self._area.shape != grey.shape:
+            resized = self._area is not None
+            self._area = WatchedArea(grey.shape, self._mask, self._ignore, reduction)
+            self._page, self._shift = None, ShiftCheck(grey, self._area.outside)
+            if resized:
+                self._begin(grey, exposed_ns, step)
+                return self._say("unreliable", "the picture changed its size")
         if gap_ns is not None and gap_ns > MAX_GAP_MS * 1e6:
-            return self._restart(
-                smooth,
-                exposed_ns,
-                reduction,
-                "unreliable",
-                f"no picture for {gap_ns / 1e6:.0f} ms: it was not watched",
+            self._begin(grey, exposed_ns, step)
+            return self._say(
+                "unreliable", f"no picture for {gap_ns / 1e6:.0f} ms: the screen was not watched"
             )
-        return self._compare(previous, smooth, exposed_ns, reduction)
+        return self._judge(grey, exposed_ns, reduction, step)
 
-    def _compare(self, previous: _Smooth, smooth: _Smooth, exposed_ns: int, reduction: int) -> SettleVerdict:
-        assert self._first is not None
-        assert self._watched is not None
-        sigma = self._sigma(previous, smooth)
-        if sigma is None:
-            return self._restart(smooth, exposed_ns, reduction, *self._without_sigma())
-        threshold = max(THRESHOLD_FLOOR, THRESHOLD_SIGMAS * float(np.sqrt(2.0)) * sigma)
-        changed = np.abs(smooth - self._first) > threshold
-        fraction = float(np.count_nonzero(changed & self._watched)) / float(np.count_nonzero(self._watched))
-        if fraction > self._tolerated:
-            return self._restart(
-                smooth,
-                exposed_ns,
-                reduction,
-                "moving",
-                f"{fraction:.2%} of the watched area changed",
-                fraction,
-                sigma,
+    def _begin(self, grey: Grey, exposed_ns: int, step: float) -> None:
+        """This picture is the first of what is known about the page."""
+        assert self._area is not None
+        self._page = PageWatch(self._area, self._area.to_cells(grey), exposed_ns, self._given_sigma, step)
+        self._times.clear()
+        self._times.append(exposed_ns)
+
+    def _judge(self, grey: Grey, exposed_ns: int, reduction: int, step: float) -> SettleVerdict:
+        assert self._area is not None
+        assert self._shift is not None
+        shift = self._shift.shift_px(grey)
+        if shift is not None:
+            moved = (shift[0] * reduction, shift[1] * reduction)
+            verdict = self._unreliable(
+                f"the camera moved by {moved[0]:.1f} px to the right and {moved[1]:.1f} px down"
             )
-        self._stretch += 1
-        return self._judge_stretch(exposed_ns, fraction, sigma)
+            self._verdict = replace(verdict, camera_shift_px=moved)
+            return self._verdict
+        if self._page is None:
+            self._begin(grey, exposed_ns, step)
+            assert self._page is not None
+            return self._say("unreliable", self._page.too_dark() or "only one picture so far")
+        seen = self._page.take(self._area.to_cells(grey), exposed_ns, step)
+        if seen.hidden is not None:
+            return self._say("unreliable", "the picture is black" if is_black(grey) else seen.hidden, seen)
+        self._times.append(exposed_ns)
+        return self._judge_stretch(seen, exposed_ns)
 
-    def _judge_stretch(self, exposed_ns: int, fraction: float, sigma: float) -> SettleVerdict:
-        length_ns = exposed_ns - self._first_ns
-        so_far = f"{self._stretch} pictures over {length_ns / 1e6:.0f} ms"
-        if self._stretch < MIN_FRAMES or length_ns < self._min_still_ns:
-            return self._say("moving", f"unchanged for {so_far} only", fraction, sigma)
-        small = f"; a small part ({fraction:.2%}) still changes" if fraction else ""
-        verdict = self._say("still", f"unchanged for {so_far}{small}", fraction, sigma)
-        self._verdict = replace(verdict, still_since_ns=self._first_ns)
+    def _judge_stretch(self, seen: Seen, exposed_ns: int) -> SettleVerdict:
+        length_ns = exposed_ns - seen.still_since_ns
+        pictures = sum(1 for at_ns in self._times if at_ns >= seen.still_since_ns)
+        so_far = f"{pictures} pictures over {length_ns / 1e6:.0f} ms"
+        if pictures < MIN_FRAMES or length_ns < self._min_still_ns:
+            if not seen.ever_changed:
+                return self._say("unreliable", f"watched for only {so_far}", seen)
+            if length_ns == 0:
+                return self._say("moving", seen.change, seen)
+            return self._say("moving", f"unchanged for {so_far} only", seen)
+        facts = "; something small goes on" if seen.busy_small else ""
+        facts += "; its brightness changes" if seen.light_changes else ""
+        verdict = self._say("still", f"unchanged for {so_far}{facts}", seen)
+        self._verdict = replace(verdict, still_since_ns=seen.still_since_ns)
         return self._verdict
-
-    def _sigma(self, previous: _Smooth, smooth: _Smooth) -> float | None:
-        """The noise to reckon with; None while everything moves and it cannot be told."""
-        if self._given_sigma is not None:
-            return self._given_sigma
-        estimate = pair_sigma(previous, smooth)
-        if estimate <= MAX_ESTIMATED_SIGMA:
-            self._estimates.append(estimate)
-        else:
-            self._too_noisy += 1
-        # Movement only ever adds to an estimate, so the least of the last few is the noise.
-        return min(self._estimates, default=None)
-
-    def _without_sigma(self) -> tuple[SettleState, str]:
-        if self._too_noisy < _ESTIMATES:
-            return "moving", "the whole picture changes"
-        return "unreliable", (
-            f"the whole picture has changed {self._too_noisy} times in a row: movement, noise or lamps "
-            "cannot be "
-            "told apart; measure noise_sigma on a still screen"
-        )
-
-    def _restart(
-        self,
-        smooth: _Smooth,
-        exposed_ns: int,
-        reduction: int,
-        state: SettleState,
-        reason: str,
-        fraction: float = 0.0,
-        sigma: float | None = None,
-    ) -> SettleVerdict:
-        if self._watched is None or self._watched.shape != smooth.shape:
-            self._watched = self._watched_area(smooth.shape, reduction)
-        self._first, self._first_ns, self._stretch = smooth, exposed_ns, 1
-        return self._say(state, reason, fraction, sigma)
 
     def _unreliable(self, reason: str) -> SettleVerdict:
         """A picture that cannot be judged ends the stretch; the next good one begins another."""
-        self._first = None
-        self._stretch = 0
-        return self._say("unreliable", reason, 0.0, None)
+        self._page = None
+        return self._say("unreliable", reason)
 
-    def _say(self, state: SettleState, reason: str, fraction: float, sigma: float | None) -> SettleVerdict:
+    def _say(self, state: SettleState, reason: str, seen: Seen | None = None) -> SettleVerdict:
         self._verdict = SettleVerdict(
-            state, reason, frames=self._verdict.frames + 1, changed_fraction=fraction, noise_sigma=sigma
+            state,
+            reason,
+            frames=self._verdict.frames + 1,
+            changed_fraction=0.0 if seen is None else seen.changed_fraction,
+            noise_sigma=self._given_sigma if seen is None else seen.noise_sigma,
+            busy_small=seen is not None and seen.busy_small,
+            light_changes=seen is not None and seen.light_changes,
         )
         return self._verdict
-
-    def _watched_area(self, shape: tuple[int, ...], reduction: int) -> npt.NDArray[np.bool_]:
-        watched = np.full(shape, 1 if self._mask is None else 0, np.uint8)
-        if self._mask is not None:
-            cv2.fillPoly(watched, [_corners(self._mask, reduction)], 1)
-        for polygon in self._ignore:
-            cv2.fillPoly(watched, [_corners(polygon, reduction)], 0)
-        if not watched.any():
-            raise ValueError(f"mask and ignore leave nothing to watch in a picture of {shape[1]}x{shape[0]}")
-        return watched.astype(np.bool_)
-
-
-def pair_sigma(previous: _Smooth, current: _Smooth) -> float:
-    """Noise of one smoothed picture, grey levels, from two in a row: the median over blocks of the
-    difference's standard deviation inside a block, over the square root of two.
-
-    The median leaves out what moves in less than half of the picture; the deviation from the block's own
-    mean leaves out a change of brightness.
-    """
-    rows, columns = (side // _BLOCK for side in previous.shape)
-    if rows == 0 or columns == 0:
-        return float((current - previous).std()) / float(np.sqrt(2.0))
-    difference = (current - previous)[: rows * _BLOCK, : columns * _BLOCK]
-    blocks = difference.reshape(rows, _BLOCK, columns, _BLOCK)
-    return float(np.median(blocks.std(axis=(1, 3)))) / float(np.sqrt(2.0))
-
-
-def noise_sigma(jpegs: Sequence[bytes]) -> float:
-    """Measure the `noise_sigma` to give to SettleDetector: JPEGs of a still screen, in order, at least four.
-
-    The largest of the pairs' values: a lamp that flickers belongs to the noise. Raises ValueError and
-    BadPicture.
-    """
-    if len(jpegs) < 4:
-        raise ValueError(
-            f"{len(jpegs)} pictures are too few to measure noise: give at least four of a still screen"
-        )
-    smooth = [_smooth(_decode_small(jpeg)[0]) for jpeg in jpegs]
-    return max(pair_sigma(a, b) for a, b in pairwise(smooth))
-
-
-def _decode_small(jpeg: bytes) -> tuple[Grey, int]:
-    """The picture to judge, and by what its sides were divided."""
-    reduction = 8 if jpeg_size(jpeg)[0] >= _WIDE else 4
-    return decode_small_grey(jpeg, reduction), reduction
-
-
-def _smooth(grey: Grey) -> _Smooth:
-    return cast(_Smooth, cv2.blur(grey.astype(np.float32), (3, 3)))
-
-
-def _corners(polygon: Polygon, reduction: int) -> npt.NDArray[np.int32]:
-    """Pixel centres of the reduced picture: (x + 0.5) / reduction - 0.5."""
-    return np.rint((np.asarray(polygon, np.float64) + 0.5) / reduction - 0.5).astype(np.int32)

@@ -214,3 +214,54 @@ def calibrate(seeds: int, seed: int, mutants: int | None, workers: int | None, a
     else:
         show_report(console, report)
     sys.exit(0 if report.holds else 1)
+
+
+@command.command()
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31),
+    default=1,
+    show_default=True,
+    help="Draws the scenes, the rig's hidden truth, and what plane, staff and chance do.",
+)
+@click.option("--scenes", type=click.IntRange(1, 100_000), help="How many scenes; 2,000 otherwise.")
+@click.option("--quick", is_flag=True, help="120 scenes, 40 bound actions, three of the camera's troubles.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Keep ledger, logs and configuration in this folder (a short path, it holds sockets).",
+)
+def camera(seed: int, scenes: int | None, quick: bool, as_json: bool, keep: Path | None) -> None:
+    """What the daemon sees and says of it: settled or not, how old, what moved since, in every trouble of a camera.
+
+    Scenes by the thousand are held against what was drawn. On a whole simulated rig each receipt's notes and each
+    picture are held against the camera's true exposures, the boards' lines and what the bench itself did to the hand.
+    """
+    import os
+    from dataclasses import replace
+
+    import msgspec
+    import trio
+    from rich.console import Console
+
+    from edge_daemon.bench.camera.show import Watch, show_report
+    from edge_daemon.bench.camera.suite import FULL, QUICK_PLAN, CameraReport, run_camera_suite
+    from edge_daemon.bench.failures import bench_errors
+
+    console, aside = Console(), Console(stderr=True)
+    plan = QUICK_PLAN if quick else FULL
+    if scenes is not None:
+        plan = replace(plan, scenes=scenes)
+
+    def run(directory: Path) -> CameraReport:
+        with Watch(aside) as watch:
+            return trio.run(run_camera_suite, seed, plan, os.cpu_count() or 1, directory, watch)
+
+    with bench_errors(as_json, "camera"), tempfile.TemporaryDirectory(prefix="edge-bench-") as scratch:
+        report = run(keep or Path(scratch))
+    if as_json:
+        click.echo(msgspec.json.encode(report.as_json()).decode())
+    else:
+        show_report(console, report)
+    sys.exit(0 if report.holds else 1)

@@ -2,14 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from edge_daemon.cli.run import DEFAULT_CONFIG
+from edge_daemon.upstream.service import WantedOrientation
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--config",
     "config_path",
@@ -26,11 +27,52 @@ from edge_daemon.cli.run import DEFAULT_CONFIG
     metavar="DEVICE",
     help="Give DEVICE back to the plane although a session that is gone still holds it.",
 )
-def command(config_path: Path, as_json: bool, release: str | None) -> None:
+@click.pass_context
+def command(context: click.Context, config_path: Path, as_json: bool, release: str | None) -> None:
     """List devices with status, reason, holder and boards.
 
     Exit status 1 when a device is not online.
     """
+    if context.invoked_subcommand is not None:
+        context.obj = config_path
+        return
+    _list(config_path, as_json, release)
+
+
+@command.command()
+@click.argument("device")
+@click.argument("turned", metavar="ORIENTATION", type=click.Choice(get_args(WantedOrientation)))
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="As of `devices`, whose own is taken without it.",
+)
+@click.pass_obj
+def orientation(listed: Path, device: str, turned: WantedOrientation, config_path: Path | None) -> None:
+    """Say how DEVICE's screen is turned from now on; `found` takes what the camera's picture shows.
+
+    \b
+    landscape_left    the phone is turned counter-clockwise, its top edge points left
+    landscape_right   clockwise
+    """
+    import trio
+
+    from edge_daemon.cli.support import config_with, staff_errors
+    from edge_daemon.upstream.client import connect_staff
+
+    async def say() -> str:
+        async with connect_staff(Path(config.staff.unix_socket), "devices") as edge:
+            await edge.set_orientation(device, turned)
+            (described,) = (one for one in await edge.list_devices() if one.device_id == device)
+            return described.orientation
+
+    with staff_errors():
+        config = config_with(config_path or listed, device)
+        click.echo(f"{device}: {trio.run(say)}")
+
+
+def _list(config_path: Path, as_json: bool, release: str | None) -> None:
     import msgspec
     import trio
 
@@ -59,7 +101,7 @@ def _show(devices: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("device", "status", "calibrated", "held", "boards", "keys")
+    table = Table("device", "status", "camera", "calibrated", "held", "boards", "keys")
     for device in devices:
         status = device.status if device.status_reason is None else f"{device.status}: {device.status_reason}"
         held = (
@@ -75,12 +117,23 @@ def _show(devices: Any) -> None:
         table.add_row(
             device.device_id,
             status,
+            _camera(device),
             _calibrated(device),
             held,
             boards,
             ", ".join(device.capabilities.keys),
         )
     Console().print(table)
+
+
+def _camera(device: Any) -> str:
+    """Its name, and what is wrong with it; why it is offline stands in the device's status in full."""
+    said = device.metadata.get("camera") or {}
+    lines = [f"{said.get('name', '')}"]
+    if said.get("status") == "offline":
+        lines.append(said.get("fault") or "being opened")
+    lines += [f"{one['fault']}: {one['words']}" for one in said.get("degraded", ())]
+    return "\n".join(lines)
 
 
 def _calibrated(device: Any) -> str:

@@ -17,7 +17,8 @@ class PixelSize(Data, frozen=True, kw_only=True):
 class FrameNotes(Data, frozen=True, kw_only=True, omit_defaults=False):
     """Measured, never guessed.
 
-    age_ms: the bound frame's exposure (driver timestamp, monotonic) to the action's acceptance by the board.
+    age_ms: the bound frame's exposure (driver timestamp, monotonic; its most likely beginning) to the action's
+        acceptance by the board.
     newer_frames: frames the camera captured after the bound one, fetched by anybody or not.
     edge_moved_since: the hand moved after the frame for a reason that did not come from the plane.
     settled: the frame was taken after the screen was still following the hand's last move, with the hand out
@@ -50,3 +51,5 @@ class Picture(Data, frozen=True, kw_only=True):
     source: Literal["camera"] = "camera"
     frame_id: FrameId | None = None
     """Only for the lease's holder; a watch gets the picture alone."""
+    orientation_mismatch: Orientation | None = None
+    """The picture shows a screen turned this way, and not as `orientation` says: no place is to be bound to it."""

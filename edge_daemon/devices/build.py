@@ -78,6 +78,7 @@ def _reader(house: House, device_id: str, section: DeviceSection) -> RigReader:
         boot_id=house.boot_id,
         clock=house.clock,
         monotonic_ns=house.monotonic_ns,
+        orientation=lambda: house.ledger.orientation(device_id) or section.orientation,
     )
 
 
@@ -125,7 +126,7 @@ def _device(
         parts.slot,
         parts.keeper,
         parts.history,
-        section.orientation,
+        lambda: house.ledger.orientation(device_id) or section.orientation,
         house.clock,
         house.monotonic_ns,
     )

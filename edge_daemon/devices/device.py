@@ -13,11 +13,14 @@ from edge_daemon.contract import (
     Dispatch,
     ErrorInfo,
     FrameNotes,
+    LongPress,
     Outcome,
     Receipt,
     ReceiptAnswer,
     ReceiptReason,
     Refused,
+    Swipe,
+    Tap,
     Wake,
     canonical,
 )
@@ -221,6 +224,8 @@ class Device:
             raise Refused("expired", f"not begun within {request.expires_in_ms} ms: nothing was executed")
         self.gate.refuse_act(request.lease, lease_ends_ns=job.lease_ends_ns, now_ns=now_ns)
         bound = self.eye.bound(request.observed_frame)
+        if bound is not None and isinstance(request.action, Tap | Swipe | LongPress):
+            self.eye.refuse_contradicted(bound)
         self.parts.refuse(request.action, self.eye.orientation_of(bound))
         if bound is not None and not self.parts.acts_on_old_frames:
             self.eye.refuse_stale(bound)
@@ -286,7 +291,9 @@ class Device:
             nonlocal notes, accepted_ns
             if stage == "accepted":
                 accepted_ns = at_ns
-                notes = self.eye.notes(bound, at_ns) if bound is not None else None
+                # Only what acts on old frames has something to report of them.
+                reports = bound is not None and self.parts.acts_on_old_frames
+                notes = self.eye.notes(bound, at_ns) if bound is not None and reports else None
                 job.reached("dispatched", at_ns)
             elif stage == "contact":
                 job.reached("contact", at_ns)
@@ -314,7 +321,7 @@ class Device:
         now_ns = self._now_ns()
         self.eye.acted(now_ns)
         if notes is not None and bound is not None:
-            notes = self.eye.recount(notes, bound, accepted_ns)
+            notes = await self.eye.completed(notes, bound, accepted_ns)
         assert job.receipt is not None
         if failure is None:
             at_ns = job.stages_ns.get("hover", now_ns)

@@ -33,6 +33,7 @@ from edge_daemon.upstream.service import (
     RigFacts,
     StaffTouchAt,
     StageCallback,
+    WantedOrientation,
 )
 
 logger = logging.getLogger(__name__)
@@ -167,6 +168,12 @@ class Fleet:
 
     async def release_hold(self, device_id: str, owner: str | None) -> None:
         await self._desk(device_id).release_hold(owner)
+        self.device_changed(device_id)
+
+    async def set_orientation(self, device_id: str, orientation: WantedOrientation) -> None:
+        if orientation == "found":
+            orientation = await self._device(device_id).eye.found_orientation()
+        await self._desk(device_id).set_orientation(orientation)
         self.device_changed(device_id)
 
     async def rig_facts(self, device_id: str) -> RigFacts:

@@ -123,19 +123,22 @@ class HandKeeper:
             self._pushed = True
             self.history.moved_at_edge(self._now_ns())
 
-    async def _park(self) -> None:
+    async def _park(self, *, at_edge: bool = False) -> None:
         motion = self._motion
         await self._home_after_push()
         await self.hand.park(motion.park_x_mm, motion.park_y_mm, motion.park_z_mm)
         async with self._parked:
-            self.history.moved_for_plane(self._now_ns(), parked=True)
+            self.history.came_to_park(self._now_ns(), at_edge=at_edge)
             self._parked.notify_all()
 
-    async def park(self) -> None:
-        """Takes the hand out of the picture. Raises `BoardError` when the board cannot or will not."""
+    async def park(self, *, at_edge: bool = False) -> None:
+        """Takes the hand out of the picture. Raises `BoardError` when the board cannot or will not.
+
+        at_edge: staff ask for it, so it is a move of the edge's.
+        """
         async with self.lock:
             if not self.history.parked:
-                await self._park()
+                await self._park(at_edge=at_edge)
 
     async def rest(self) -> None:
         """Parks the hand if it can be: between actions nobody waits for it, so a failure is only told."""
@@ -173,11 +176,11 @@ class HandKeeper:
         """Around an action's moves; they do not count as `edgeMovedSince`. Raises `BoardError` before they begin."""
         async with self.lock:
             await self._home_after_push()
-            self.history.parked = False
+            self.history.leaves_park(self._now_ns())
             try:
                 yield
             finally:
-                self.history.moved_for_plane(self._now_ns(), parked=False)
+                self.history.moved_for_plane(self._now_ns())
 
     @asynccontextmanager
     async def moving_at_edge(self) -> AsyncIterator[HandClient]:

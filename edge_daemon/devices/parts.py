@@ -8,6 +8,7 @@ import trio
 
 from edge_daemon.boards import Board, BoardOffline, Done, FlagsReported, StatusChanged
 from edge_daemon.cameras.camera import Camera, CameraOffline
+from edge_daemon.cameras.status import said as camera_said
 from edge_daemon.clock import MonotonicNs
 from edge_daemon.contract import (
     Action,
@@ -90,7 +91,7 @@ class Parts:
             if isinstance(board.status, BoardOffline)
         ]
         if isinstance(self.camera.status, CameraOffline):
-            reasons.append(f"camera {self.camera.name}: {self.camera.status.reason}")
+            reasons.append(f"camera {self.camera.name}: {self.camera.status.words}")
         keyboard = self._keyboard.board if self._keyboard is not None else None
         if keyboard is not None and keyboard.flags is not None and not keyboard.flags.usb_ready:
             reasons.append(
@@ -120,8 +121,10 @@ class Parts:
         return self.slot.why_not() is None
 
     def metadata(self) -> dict[str, Any]:
-        """The boards as they announced themselves and how their lines do, and the calibration, for people."""
-        return self._boards_said() | calibration_said(self.slot)
+        """The boards as they announced themselves and how their lines do, the camera and what is wrong with it, and
+        the calibration, for people."""
+        camera = {"camera": dict(camera_said(self.camera.name, self.camera.status, self.camera.counters))}
+        return self._boards_said() | camera | calibration_said(self.slot)
 
     def _boards_said(self) -> dict[str, Any]:
         return {

@@ -1,5 +1,6 @@
 """What is attached to a device, as it announced itself: the facts a calibration starts from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from edge_daemon.cameras.camera import Camera
 from edge_daemon.cameras.sources import CameraSource, V4l2Source
 from edge_daemon.clock import MonotonicNs, PlaneClock
 from edge_daemon.config import DeviceSection, MotionSection
+from edge_daemon.contract import Orientation
 from edge_daemon.upstream.service import (
     HandEnvelope,
     HandPoint,
@@ -34,6 +36,8 @@ class RigReader:
     boot_id: str
     clock: PlaneClock
     monotonic_ns: MonotonicNs
+    orientation: Callable[[], Orientation]
+    """How the screen is turned now, as it was configured or set."""
 
     def all_announced(self) -> bool:
         """Whether every board of the device has announced itself and its camera has given a picture."""
@@ -52,7 +56,7 @@ class RigReader:
                 width_mm=screen.width_mm,
                 height_mm=screen.height_mm,
             ),
-            orientation=section.orientation,
+            orientation=self.orientation(),
             camera=_camera(self.camera, self.source),
             calibration_folder=str(self.calibration_root),
             now=self._moment(),

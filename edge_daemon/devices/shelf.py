@@ -11,6 +11,7 @@ from calibration.errors import CalibrationError, CalibrationMissing, Invalidated
 from calibration.store import CalibrationStore, Cause, Conditions, Part, StoredCalibration, Usable
 from edge_daemon.contract import Refused
 from edge_daemon.devices.rigfacts import RigReader
+from edge_daemon.devices.sight import outline_px
 from edge_daemon.devices.slot import CalibrationSlot
 from edge_daemon.staff.conditions import conditions_of
 
@@ -85,6 +86,7 @@ class Shelf:
         if moved is not None:
             # The store knows the cause only; how far it was says this run.
             self._slot.moved = moved
+            self._watch_screen()
 
     async def _load(self) -> None:
         async with self._reading:
@@ -96,6 +98,7 @@ class Shelf:
                 self._slot.drop(
                     str(error), _moved([error]), none_in_use=isinstance(error, CalibrationMissing)
                 )
+                self._watch_screen()
                 self._tell(f"not calibrated: {error}")
                 return
             self._fill(conditions, usable)
@@ -106,9 +109,16 @@ class Shelf:
         refused: dict[Part, str] = dict.fromkeys(usable.lost, because)
         moved = _moved(usable.objections) if "camera" in usable.lost else None
         self._slot.adopt(usable.stored, refused, moved)
+        self._watch_screen()
         self.on_filled()
         for sentence in (*map(str, usable.objections), *usable.notes):
             self._tell(sentence)
+
+    def _watch_screen(self) -> None:
+        """Tells the camera where the screen is, so that it can say when that is dark."""
+        seen = "camera" in self._slot.usable() and self._slot.calibration is not None
+        outline = outline_px(self._slot.calibration) if seen and self._slot.calibration is not None else None
+        self._reader.camera.watch_screen(self._slot.device_id, outline)
 
     def _tell(self, sentence: str) -> None:
         # While boards and camera are still coming up, each of them is missing; the device says so itself.

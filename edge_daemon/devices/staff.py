@@ -10,7 +10,7 @@ from edge_daemon.boards import Board, BoardError, HidClient
 from edge_daemon.cameras.errors import CameraError
 from edge_daemon.clock import MonotonicNs
 from edge_daemon.config import DeviceSection
-from edge_daemon.contract import DeviceDescription, Refused, StaffHold
+from edge_daemon.contract import DeviceDescription, Orientation, Refused, StaffHold
 from edge_daemon.devices.approach import approach
 from edge_daemon.devices.command_ids import CommandIds
 from edge_daemon.devices.drift import DriftWatch
@@ -81,7 +81,7 @@ class StaffDesk:
             status=status,
             status_reason=reason,
             capabilities=self._parts.capabilities(),
-            orientation=self._section.orientation,
+            orientation=self._reader.orientation(),
             calibrated=self._parts.calibrated,
             parked=self._ledger.parked(self.device_id),
             display_name=self._section.display_name,
@@ -126,6 +126,13 @@ class StaffDesk:
             raise Refused(
                 "lease_required", f"take the hold of {self.device_id} first: the plane could act meanwhile"
             )
+
+    # -- how the phone lies -------------------------------------------------------------------------------
+
+    async def set_orientation(self, orientation: Orientation) -> None:
+        """From now on the screen is turned so; durable. What is configured needs no mark."""
+        configured = self._section.orientation
+        await self._ledger.set_orientation(self.device_id, None if orientation == configured else orientation)
 
     # -- looking and touching -----------------------------------------------------------------------------
 
@@ -199,7 +206,7 @@ class StaffDesk:
 
     async def park(self, owner: str) -> None:
         self._refuse_without_hold(owner)
-        await _do(self._ready_keeper().park())
+        await _do(self._ready_keeper().park(at_edge=True))
 
     async def estop(self) -> None:
         """Stops every board of the device at once and latches; allowed to anybody at the rig, hold or not.

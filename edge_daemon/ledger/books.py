@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from edge_daemon.clock import NS_PER_MS, MonotonicNs
-from edge_daemon.contract import Receipt, ReceiptAnswer, Refused
+from edge_daemon.contract import Orientation, Receipt, ReceiptAnswer, Refused
 from edge_daemon.ledger.epoch import FIRST_EPOCH
 from edge_daemon.ledger.errors import LedgerCorrupt, SettledAlready, StorageFault, UnknownReceipt
 from edge_daemon.ledger.types import (
@@ -219,15 +219,23 @@ class Books:
         )
         return self._marks_of(device_id)
 
+    def set_orientation(self, device_id: str, orientation: Orientation | None) -> DeviceMarks:
+        self._sql.execute(
+            "INSERT INTO device (device_id, orientation) VALUES (?, ?) "
+            "ON CONFLICT (device_id) DO UPDATE SET orientation = excluded.orientation",
+            (device_id, orientation),
+        )
+        return self._marks_of(device_id)
+
     def _marks_of(self, device_id: str) -> DeviceMarks:
         found = self._sql.execute(
-            "SELECT highest_token, hold_hint, hold_owner, parked_note FROM device WHERE device_id = ?",
+            "SELECT highest_token, hold_hint, hold_owner, parked_note, orientation FROM device WHERE device_id = ?",
             (device_id,),
         ).fetchone()
         if found is None:
             return DeviceMarks()
-        token, hint, owner, parked_note = found
-        return DeviceMarks(token, None if owner is None else Hold(hint, owner), parked_note)
+        token, hint, owner, parked_note, orientation = found
+        return DeviceMarks(token, None if owner is None else Hold(hint, owner), parked_note, orientation)
 
     # -- the ledger itself -------------------------------------------------------------------------------------
 

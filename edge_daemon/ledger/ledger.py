@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from edge_daemon.clock import MonotonicNs, machine_boot_id
-from edge_daemon.contract import Receipt, ReceiptAnswer
+from edge_daemon.contract import Orientation, Receipt, ReceiptAnswer
 from edge_daemon.ledger.commit import Job
 from edge_daemon.ledger.errors import StorageFault
 from edge_daemon.ledger.opening import OpenLedger, open_files
@@ -84,6 +86,10 @@ class Ledger:
         """What was said when the device was parked; None when it is not."""
         return self._marks_of(device_id).parked_note
 
+    def orientation(self, device_id: str) -> Orientation | None:
+        """How staff said the screen is turned; None: as it is configured."""
+        return self._marks_of(device_id).orientation
+
     # -- receipts ----------------------------------------------------------------------------------------------
 
     async def accept(
@@ -105,7 +111,7 @@ class Ledger:
         def publish(acceptance: Acceptance) -> None:
             marks = self._marks_of(receipt.device_id)
             if isinstance(acceptance, Accepted) and fencing_token > marks.highest_token:
-                self._marks[receipt.device_id] = DeviceMarks(fencing_token, marks.hold, marks.parked_note)
+                self._marks[receipt.device_id] = msgspec.structs.replace(marks, highest_token=fencing_token)
 
         return await self._writer.submit(Job(body, "write", publish))
 
@@ -164,6 +170,11 @@ class Ledger:
     async def set_parked(self, device_id: str, parked: bool, note: str = "") -> None:
         """A person takes the screen, or gives it back. Survives a restart."""
         await self._mark(device_id, partial(self._books.set_parked, device_id, note if parked else None))
+
+    async def set_orientation(self, device_id: str, orientation: Orientation | None) -> None:
+        """Staff say how the screen is turned; None: as it is configured. Survives a restart: a phone that lies turned
+        still does, and would be touched at wrong places."""
+        await self._mark(device_id, partial(self._books.set_orientation, device_id, orientation))
 
     async def raise_epoch(self, above: int) -> None:
         """The plane remembers a later epoch than ours: go on in one after it. No effect when ours is as late."""

@@ -62,7 +62,12 @@ CREATE TABLE spent_key (              -- keys whose receipts have been pruned
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_SCHEMA_1,)
+_SCHEMA_2 = """
+ALTER TABLE device ADD COLUMN orientation TEXT  -- how staff said the screen is turned; NULL: as configured
+    CHECK (orientation IN ('portrait', 'landscape_left', 'portrait_upside_down', 'landscape_right'));
+"""
+
+MIGRATIONS: tuple[str, ...] = (_SCHEMA_1, _SCHEMA_2)
 """Script n brings version n to n+1; a script that has been released is never edited, a new one follows it.
 
 A change of the stored structs (`Receipt`, `CommandRef`) that an earlier program or an earlier row cannot be read with

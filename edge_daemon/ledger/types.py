@@ -2,7 +2,7 @@
 
 import msgspec
 
-from edge_daemon.contract import Data, Receipt
+from edge_daemon.contract import Data, Orientation, Receipt
 
 
 class CommandRef(Data, frozen=True):
@@ -48,3 +48,5 @@ class DeviceMarks(msgspec.Struct, frozen=True):
     hold: Hold | None = None
     parked_note: str | None = None
     """Why a person has the screen; None when nobody has."""
+    orientation: Orientation | None = None
+    """How staff said the screen is turned; None: as it is configured."""

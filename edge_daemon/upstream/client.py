@@ -50,6 +50,7 @@ from edge_daemon.upstream.messages import (
     ReleaseHold,
     RequestId,
     Rig,
+    SetOrientation,
     StaffHello,
     StaffLook,
     StaffPark,
@@ -67,6 +68,7 @@ from edge_daemon.upstream.service import (
     RigFacts,
     StaffTouchAt,
     StageCallback,
+    WantedOrientation,
 )
 
 _READ_BYTES = 64 * 1024
@@ -206,6 +208,10 @@ class StaffClient:
     async def adopt_calibration(self, device_id: str) -> None:
         """The daemon reads the device's calibration from the store again."""
         await self._ask(AdoptCalibration(id=self._new_id(), device_id=device_id), Ok)
+
+    async def set_orientation(self, device_id: str, orientation: WantedOrientation) -> None:
+        """How the screen is turned from now on; `found`: as the camera's picture shows it."""
+        await self._ask(SetOrientation(id=self._new_id(), device_id=device_id, orientation=orientation), Ok)
 
     async def check_drift(self, device_id: str) -> DriftFound:
         """Measures now whether camera or phone have moved since the calibration; nothing moves for it."""

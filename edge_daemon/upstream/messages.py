@@ -32,6 +32,7 @@ from edge_daemon.upstream.service import (
     RawPicture,
     RigFacts,
     StaffTouchAt,
+    WantedOrientation,
 )
 
 PROTOCOL = 2
@@ -179,6 +180,10 @@ class AdoptCalibration(_DeviceRequest, frozen=True, kw_only=True, tag="adoptCali
     pass
 
 
+class SetOrientation(_DeviceRequest, frozen=True, kw_only=True, tag="setOrientation"):
+    orientation: WantedOrientation
+
+
 class CheckDrift(_DeviceRequest, frozen=True, kw_only=True, tag="checkDrift"):
     pass
 
@@ -306,6 +311,7 @@ StaffRequest = (
     | Estop
     | ClearEstop
     | AdoptCalibration
+    | SetOrientation
     | CheckDrift
     | StaffAction
     | GetReceipt
@@ -332,5 +338,5 @@ FromEdge = Challenge | Welcome | Note | ReceiptPush | DeviceChanged | Ping | Pon
 PLANE_REQUESTS: tuple[type, ...] = get_args(PlaneRequest)
 STAFF_REQUESTS: tuple[type, ...] = get_args(StaffRequest)
 STAFF_ACTIONS: tuple[type, ...] = get_args(StaffAction)
-SINCE_2: tuple[type, ...] = (CheckDrift, *STAFF_ACTIONS)
+SINCE_2: tuple[type, ...] = (CheckDrift, SetOrientation, *STAFF_ACTIONS)
 """Requests that protocol 1 does not have."""

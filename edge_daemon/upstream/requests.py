@@ -31,6 +31,7 @@ from edge_daemon.upstream.messages import (
     Request,
     Result,
     Rig,
+    SetOrientation,
     SetParked,
     StaffLook,
     StaffPark,
@@ -138,6 +139,8 @@ async def _do(service: Service, connection: Connection, request: Request) -> Non
             await service.clear_estop(device_id)
         case AdoptCalibration(device_id=device_id):
             await service.adopt_calibration(device_id)
+        case SetOrientation(device_id=device_id, orientation=orientation):
+            await service.set_orientation(device_id, orientation)
         case StopCalibration(device_id=device_id, actor=actor):
             _require_staff(actor)
             await service.stop_calibration(device_id, actor)

@@ -35,6 +35,8 @@ StepCounts = Annotated[int, Meta(ge=1, le=127)]
 Side = Literal["low", "high"]
 TouchKind = Literal["digitizer", "pointer"]
 CalibrationKind = Literal["full", "camera"]
+WantedOrientation = Literal["portrait", "landscape_left", "portrait_upside_down", "landscape_right", "found"]
+"""`found`: whatever the camera's picture shows."""
 
 
 class HandEnvelope(Data, frozen=True):
@@ -285,6 +287,10 @@ class Service(Protocol):
 
     async def release_hold(self, device_id: str, owner: str | None) -> None:
         """Give the device back, its hand parked. `None` releases whoever's hold it is."""
+        ...
+
+    async def set_orientation(self, device_id: str, orientation: WantedOrientation) -> None:
+        """Durable when it returns."""
         ...
 
     async def rig_facts(self, device_id: str) -> RigFacts: ...

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from edge_daemon.contract import DeviceDescription, ErrorInfo, Receipt, Refused, error_info
+from edge_daemon.contract import DeviceDescription, ErrorInfo, Picture, Receipt, Refused, error_info
 from edge_daemon.upstream.codec import (
     MAX_BYTES_TO_EDGE,
     BadMessage,
@@ -35,6 +35,7 @@ from edge_daemon.upstream.messages import (
     Hello,
     LookRequest,
     Note,
+    PictureAnswer,
     Ping,
     Pong,
     ReceiptPush,
@@ -253,6 +254,9 @@ class EdgeSession:
         if self._state != "open":
             return
         assert answer.reply_to is not None
+        assert self._hello is not None, "requests come after it"
+        if self._hello.protocol < 2 and isinstance(answer, PictureAnswer):
+            answer = msgspec.structs.replace(answer, picture=_as_version_1(answer.picture))
         try:
             self._out.put(answer, answers=answer.reply_to)
         except MessageTooLong as e:
@@ -381,6 +385,18 @@ class EdgeSession:
     @property
     def close_reason(self) -> str | None:
         return self._close_reason
+
+
+def _as_version_1(picture: Picture) -> Picture:
+    """Version 1 has no `orientationMismatch`: such a picture is not to be relied on, and the reason says why."""
+    if picture.orientation_mismatch is None:
+        return picture
+    return msgspec.structs.replace(
+        picture,
+        orientation_mismatch=None,
+        settle="unreliable",
+        settle_reason=f"the screen is turned {picture.orientation_mismatch}, not {picture.orientation}",
+    )
 
 
 def _is_look(request: Request) -> bool:

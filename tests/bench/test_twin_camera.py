@@ -15,7 +15,7 @@ import trio
 
 from calibration.targets import charuco_target
 from edge_daemon.bench.twin import SimulatedRig, TipPose, Trouble, Truth
-from edge_daemon.bench.twin.camera import CameraTwin
+from edge_daemon.bench.twin.camera import LATE_NS, CameraTwin
 from edge_daemon.bench.twin.frames import PX_PER_MM_X, PX_PER_MM_Y
 from edge_daemon.bench.twin.mechanics import Hand
 from edge_daemon.bench.twin.phone import Phone
@@ -241,6 +241,62 @@ async def test_a_stuck_camera_sends_one_picture_under_new_stamps(rig: SimulatedR
     parts = [await trio.to_thread.run_sync(stream.part) for _ in range(7)]
     assert parts[-1][1] == parts[-2][1]
     assert stamp_ns(parts[-1][0]) > stamp_ns(parts[-2][0])
+
+
+async def test_a_covered_camera_gives_black_pictures(rig: SimulatedRig, stream: Stream) -> None:
+    await trio.to_thread.run_sync(stream.part)
+    rig.camera.set_trouble(Trouble.COVERED)
+    while brightness((await trio.to_thread.run_sync(stream.part))[1]) > 5:
+        pass
+
+
+async def test_a_crowded_bus_cuts_pictures_in_their_middle(rig: SimulatedRig, stream: Stream) -> None:
+    _, whole = await trio.to_thread.run_sync(stream.part)
+    assert whole.endswith(b"\xff\xd9")
+    rig.camera.set_trouble(Trouble.CUT)
+    while (cut := (await trio.to_thread.run_sync(stream.part))[1]).endswith(b"\xff\xd9"):
+        pass
+    assert cut.startswith(b"\xff\xd8")
+
+
+async def test_a_starved_camera_gives_one_picture_of_three(rig: SimulatedRig, stream: Stream) -> None:
+    rig.camera.set_trouble(Trouble.STARVED)
+    parts = [await trio.to_thread.run_sync(stream.part) for _ in range(5)]
+    stamps = [stamp_ns(headers) // 1_000_000 for headers, _ in parts[2:]]
+    taken = [exposure.stamp_ns // 1_000_000 for exposure in rig.camera.exposures]
+    places = [taken.index(stamp) for stamp in stamps]
+    assert all((later - earlier) % 3 == 0 for earlier, later in itertools.pairwise(places))
+
+
+async def test_a_camera_with_a_wrong_clock_stamps_by_the_wall(rig: SimulatedRig, stream: Stream) -> None:
+    rig.camera.set_trouble(Trouble.WRONG_CLOCK)
+    parts = [await trio.to_thread.run_sync(stream.part) for _ in range(3)]
+    assert stamp_ns(parts[-1][0]) > 1_000_000_000 * S
+
+
+async def test_a_pen_writes_into_each_picture_and_is_told_which_it_is(
+    rig: SimulatedRig, stream: Stream
+) -> None:
+    told: list[int] = []
+
+    def pen(picture: np.ndarray, number: int) -> None:
+        told.append(number)
+        picture[:] = 0
+
+    rig.camera.pen = pen
+    while brightness((await trio.to_thread.run_sync(stream.part))[1]) > 5:
+        pass
+    assert set(told[:-1]) <= {exposure.sequence for exposure in rig.camera.exposures}
+
+
+async def test_no_exposure_lasts_longer_than_it_was_set_to_however_busy_the_machine(
+    rig: SimulatedRig,
+) -> None:
+    with closing(Stream(rig.camera_url)) as stream:
+        for _ in range(5):
+            await trio.to_thread.run_sync(stream.part)
+    exposures = rig.camera.exposures
+    assert all(one.end_ns - one.begin_ns <= rig.camera.sensor.exposure_ns + LATE_NS for one in exposures)
 
 
 async def test_a_killed_server_breaks_the_stream_and_comes_back_on_the_same_port(

@@ -77,6 +77,12 @@ def test_a_tap_on_an_icon_opens_its_app_after_the_latency_with_a_transition(user
     assert (during != after).any()
 
 
+def test_a_camera_that_looks_a_moment_before_a_transition_sees_the_old_page(user: User) -> None:
+    before = user.phone.frame(user.now_ns).image.copy()
+    user.phone.open_app("panel", user.now_ns + 5_000_000)
+    assert (user.phone.frame(user.now_ns).image == before).all()
+
+
 def test_the_screen_s_serial_changes_exactly_when_its_picture_does(user: User) -> None:
     first = user.phone.frame(user.now_ns)
     user.later(700)

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from edge_daemon.boards.errors import PortBusy, PortDenied, PortGone, PortMissing, PortUnusable
-from edge_daemon.boards.holders import find_holders
 from edge_daemon.boards.port import SerialPort
+from edge_daemon.holders import find_holders
 
 LOCK_AND_WAIT = """
 import fcntl, os, sys

@@ -209,8 +209,15 @@ class View:
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(20)
+        self._pages: dict[int, np.ndarray] = {}
 
     def page(self, seed: int) -> np.ndarray:
+        """A page of its own for each seed, to be drawn upon."""
+        if seed not in self._pages:
+            self._pages[seed] = self._drawn(seed)
+        return self._pages[seed].copy()
+
+    def _drawn(self, seed: int) -> np.ndarray:
         random = np.random.default_rng(seed)
         image = np.full((self.HEIGHT, self.WIDTH, 3), (60, 70, 65), np.uint8)
         cv2.rectangle(image, (470, 10), (810, 710), (20, 20, 20), -1)
@@ -229,7 +236,7 @@ class View:
             noise = np.empty(image.shape[:2], np.float32)
             cv2.setRNGSeed(int(self._random.integers(2**31)))
             cv2.randn(noise, 0.0, sigma)
-            image = np.clip(np.rint(image + noise[:, :, None]), 0, 255).astype(np.uint8)
+            image = cv2.add(image, cv2.merge([noise] * 3), dtype=cv2.CV_8U)
         done, encoded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
         assert done
         return encoded.tobytes()

@@ -20,12 +20,13 @@ def states(verdicts: Sequence[SettleVerdict]) -> list[str]:
     return [verdict.state for verdict in verdicts]
 
 
-@pytest.mark.parametrize("sigma", [0, 1, 2, 3, 4, 5, 6])
-def test_a_still_screen_is_still_whatever_the_sensors_noise(view: Any, sigma: int) -> None:
+@pytest.mark.parametrize("sigma", [0, 1.5, 3, 6])
+def test_a_still_screen_is_still_whatever_the_sensors_noise(view: Any, sigma: float) -> None:
     page = view.page(1)
-    verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(page, sigma) for _ in range(6)])
-    assert states(verdicts) == ["moving"] * 4 + ["still"] * 2
-    assert verdicts[4].still_since_ns == 10**9
+    verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(page, sigma) for _ in range(7)])
+    assert states(verdicts) == ["unreliable"] * 4 + ["still"] * 3
+    assert verdicts[4].still_since_ns == verdicts[6].still_since_ns == 10**9
+    assert not any(verdict.busy_small or verdict.light_changes for verdict in verdicts)
 
 
 def test_still_takes_three_frames_and_a_quarter_of_a_second_of_exposure_time(view: Any) -> None:
@@ -35,21 +36,27 @@ def test_still_takes_three_frames_and_a_quarter_of_a_second_of_exposure_time(vie
         detector = SettleDetector()
         return [detector.feed_jpeg(jpeg, round(t * MS)) for t in times_ms][-1].state
 
-    assert at(0, 260) == "moving"
-    assert at(0, 100, 249) == "moving"
+    assert at(0, 260) == "unreliable"
+    assert at(0, 100, 249) == "unreliable"
     assert at(0, 100, 250) == "still"
+
+
+def test_before_a_whole_stretch_was_watched_nothing_is_claimed_in_either_direction(view: Any) -> None:
+    verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(view.page(1), 2) for _ in range(4)])
+    assert states(verdicts) == ["unreliable"] * 4
+    assert "watched for only 4 pictures over 200 ms" in verdicts[3].reason
 
 
 def test_a_page_change_begins_the_still_stretch_anew(view: Any) -> None:
     pages = [view.page(1)] * 5 + [view.page(2)] * 5
     verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(page, 2) for page in pages])
-    assert states(verdicts) == ["moving"] * 4 + ["still"] + ["moving"] * 4 + ["still"]
+    assert states(verdicts) == ["unreliable"] * 4 + ["still"] + ["moving"] * 4 + ["still"]
     assert verdicts[9].still_since_ns == 10**9 + 5 * PERIOD_NS
     assert "changed" in verdicts[5].reason
 
 
 def faded(view: Any, k: int) -> np.ndarray:
-    return cv2.addWeighted(view.page(1), 1 - k / 30, view.page(2), k / 30, 0)
+    return cv2.addWeighted(view.page(1), 1 - k / 60, view.page(2), k / 60, 0)
 
 
 def scrolled(view: Any, k: int) -> np.ndarray:
@@ -58,43 +65,30 @@ def scrolled(view: Any, k: int) -> np.ndarray:
     return image
 
 
-def dimmed(view: Any, k: int) -> np.ndarray:
-    return cv2.convertScaleAbs(view.page(1), alpha=1 - 0.004 * k)
-
-
-def spinning(view: Any, k: int) -> np.ndarray:
+def slid_in(view: Any, k: int) -> np.ndarray:
     image = view.page(1)
-    cv2.ellipse(image, (640, 360), (14, 14), 0, k * 40, k * 40 + 90, (60, 60, 60), 3)
+    edge = 800 - 8 * (k + 1)
+    image[30:690, edge:800] = view.page(2)[30:690, 480 : 480 + 800 - edge]
     return image
 
 
-def switched(view: Any, k: int) -> np.ndarray:
+def played(view: Any, k: int) -> np.ndarray:
     image = view.page(1)
-    on = k % 4 >= 2
-    cv2.rectangle(image, (700, 200), (738, 220), (80, 200, 80) if on else (190, 190, 190), -1)
-    cv2.circle(image, (730 if on else 708, 210), 9, (255, 255, 255), -1)
+    image[300:420, 500:780] = 60
+    cv2.circle(image, (540 + 25 * (k % 9), 360), 30, (200, 120, 90), -1)
     return image
 
 
-@pytest.mark.parametrize("moving", [faded, scrolled, dimmed, spinning, switched])
+@pytest.mark.parametrize("moving", [faded, scrolled, slid_in, played])
 @pytest.mark.parametrize("sigma", [0, 6])
-def test_what_moves_slowly_or_in_a_small_place_is_not_still(
+def test_what_moves_slowly_or_in_a_substantial_part_is_never_called_still(
     view: Any, sigma: int, moving: Callable[[Any, int], np.ndarray]
 ) -> None:
-    """A fade of two seconds, a scroll of one pixel a frame, a dimming of 0.4 % a frame, a spinner, a
-    toggle."""
-    verdicts = judge(SettleDetector(mask=view.SCREEN), [view.shot(moving(view, k), sigma) for k in range(8)])
-    assert states(verdicts) == ["moving"] * 8
-
-
-def test_a_blinking_text_cursor_does_not_hold_a_still_screen_back(view: Any) -> None:
-    without = view.page(1)
-    cursor = without.copy()
-    cv2.rectangle(cursor, (600, 300), (601, 321), (30, 30, 30), -1)
-    jpegs = [view.shot(cursor if k % 2 else without, 2) for k in range(6)]
+    """A fade of four seconds, a scroll of one pixel a frame, a slide, a video in 15 % of the screen."""
+    jpegs = [view.shot(moving(view, k), sigma) for k in range(11)]
     verdicts = judge(SettleDetector(mask=view.SCREEN), jpegs)
-    assert states(verdicts)[4:] == ["still"] * 2
-    assert "a small part" in verdicts[5].reason
+    assert "still" not in states(verdicts)
+    assert states(verdicts)[4:] == ["moving"] * 7
 
 
 def test_what_happens_outside_the_mask_or_inside_an_ignored_part_is_not_watched(view: Any) -> None:
@@ -114,15 +108,16 @@ def test_pictures_whose_exposure_times_do_not_advance_are_unreliable(view: Any) 
     jpeg = view.shot(view.page(1), 0)
     detector = SettleDetector()
     verdicts = [detector.feed_jpeg(jpeg, t) for t in (5 * MS, 5 * MS, 4 * MS)]
-    assert states(verdicts) == ["moving", "unreliable", "unreliable"]
+    assert states(verdicts) == ["unreliable"] * 3
     assert "do not advance" in verdicts[1].reason
+    assert "do not advance" in verdicts[2].reason
 
 
 def test_an_unwatched_gap_begins_the_stretch_anew_and_says_so(view: Any) -> None:
     jpeg = view.shot(view.page(1), 0)
     detector = SettleDetector()
     verdicts = [detector.feed_jpeg(jpeg, round(t * MS)) for t in (0, 100, 1200, 1300, 1460)]
-    assert states(verdicts) == ["moving", "moving", "unreliable", "moving", "still"]
+    assert states(verdicts) == ["unreliable"] * 4 + ["still"]
     assert "no picture for 1100 ms" in verdicts[2].reason
     assert verdicts[4].still_since_ns == 1200 * MS
 
@@ -146,12 +141,12 @@ def test_a_picture_that_cannot_be_judged_is_unreliable_and_ends_the_stretch(
     assert "still" not in states(verdicts)
 
 
-def test_a_picture_that_changes_everywhere_for_long_is_unreliable(view: Any) -> None:
+def test_a_picture_that_changes_everywhere_for_long_is_unreliable() -> None:
     random = np.random.default_rng(1)
     noise = [random.integers(0, 255, (180, 320), np.uint8) for _ in range(10)]
     detector = SettleDetector()
     verdicts = [detector.feed(grey, i * PERIOD_NS) for i, grey in enumerate(noise)]
-    assert states(verdicts) == ["moving"] * 8 + ["unreliable"] * 2
+    assert states(verdicts) == ["unreliable"] + ["moving"] * 7 + ["unreliable"] * 2
     assert "noise or lamps" in verdicts[9].reason
 
 
@@ -163,14 +158,25 @@ def test_a_given_noise_is_used_as_measured(view: Any) -> None:
     assert (verdict.state, verdict.noise_sigma) == ("still", measured)
 
 
+def test_a_coarse_jpegs_roundings_are_no_change(view: Any) -> None:
+    """At quality 40 a block's mean jumps by 2.5 levels between pictures that differ by a fraction of one."""
+    page = view.page(1).astype(np.float32)
+    images = [np.clip(page * (1 + 0.004 * (k % 3)), 0, 255).astype(np.uint8) for k in range(12)]
+    verdicts = judge(
+        SettleDetector(mask=view.SCREEN), [view.shot(image, 0.5, quality=40) for image in images]
+    )
+    assert states(verdicts)[4:] == ["still"] * 8
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         ({"mask": [(0, 0), (1, 1)]}, "three corners"),
+        ({"ignore": [[(0, 0), (1, 1)]]}, "three corners"),
         ({"noise_sigma": 7.0}, r"0\.\.6"),
         ({"noise_sigma": float("nan")}, r"0\.\.6"),
         ({"min_still_ms": 100}, "at least 250"),
-        ({"tolerated_fraction": 1.0}, "less than 1"),
+        ({"min_still_ms": float("nan")}, "at least 250"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(arguments: dict[str, Any], reason: str) -> None:

@@ -57,7 +57,7 @@ async def test_a_stuck_camera_is_named_and_its_picture_is_not_taken_for_a_still_
         assert "repetitions of the one before" in verdict.reason
         status = await camera.status_other_than(status)
         assert isinstance(status, CameraOnline)
-        assert "again and again under new timestamps" in status.degraded[0]
+        assert "again and again under new timestamps" in status.degraded[0].words
 
 
 async def test_a_recording_of_one_still_picture_is_still(running: Any, view: Any, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_a_screen_that_keeps_moving_is_reported_as_a_timeout(
     shots = [view.shot(view.page(seed), 2) for seed in range(4)]
     async with running(server.over()) as camera, server.playing(shots):
         await camera.wait_online()
-        verdict = await camera.settled(monotonic_ns(), 0.4, mask=view.SCREEN)
+        verdict = await camera.settled(monotonic_ns(), 0.4, mask=view.SCREEN, noise_sigma=0.5)
         assert (verdict.state, verdict.timed_out, verdict.still_since_ns) == ("moving", True, None)
         assert "not still within 0.4 s" in verdict.reason
 

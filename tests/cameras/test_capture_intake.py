@@ -5,6 +5,7 @@ import pytest
 from edge_daemon.cameras.errors import BadPicture, SourceFault
 from edge_daemon.cameras.intake import BROKEN_LIMIT, Grabbed, Intake
 from edge_daemon.cameras.jpeg import jpeg_size, whole_jpeg
+from edge_daemon.cameras.sources import Exposure
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -12,7 +13,7 @@ S = 1_000 * MS
 
 @pytest.fixture
 def intake() -> Intake:
-    return Intake(lag_ns=0, frozen_after_ns=2 * S)
+    return Intake(Exposure(0, 0), frozen_after_ns=2 * S)
 
 
 def test_each_new_picture_gets_the_next_number(intake: Intake, jpegs: list[bytes]) -> None:
@@ -23,7 +24,7 @@ def test_each_new_picture_gets_the_next_number(intake: Intake, jpegs: list[bytes
 
 
 def test_exposure_is_said_to_begin_the_stamps_lag_before_the_stamp(jpegs: list[bytes]) -> None:
-    frame = Intake(lag_ns=40 * MS, frozen_after_ns=S).take(Grabbed(jpegs[0], 100 * MS, 130 * MS))
+    frame = Intake(Exposure(40 * MS, 10 * MS), frozen_after_ns=S).take(Grabbed(jpegs[0], 100 * MS, 130 * MS))
     assert frame is not None
     assert (frame.exposed_ns, frame.received_ns) == (60 * MS, 130 * MS)
 
@@ -37,7 +38,7 @@ def test_the_same_picture_with_the_same_stamp_is_no_new_frame(intake: Intake, jp
 
 
 def test_a_repeated_stamp_over_another_picture_is_a_new_frame(intake: Intake, jpegs: list[bytes]) -> None:
-    frames = [intake.take(Grabbed(jpeg, 0, i * S)) for i, jpeg in enumerate(jpegs)]
+    frames = [intake.take(Grabbed(jpeg, 0, i * 66 * MS)) for i, jpeg in enumerate(jpegs)]
     assert None not in frames
 
 

@@ -72,6 +72,26 @@ def test_a_measured_part_is_handed_out_before_the_next_boundary_arrives() -> Non
     ]
 
 
+def test_what_comes_later_behind_a_part_must_be_the_boundary_too() -> None:
+    """Its picture is handed out by then; the next one would be read from the middle of something."""
+    parsing = parser()
+    assert len(parsing.feed(b"--frame\r\nContent-Length: 3\r\n\r\nabc")) == 1
+    with pytest.raises(SourceFault, match="of 3 bytes is not followed by the boundary but by 64 65 66"):
+        parsing.feed(b"def")
+
+
+def test_a_part_received_into_its_place_is_the_part() -> None:
+    parsing = parser()
+    assert parsing.room() is None
+    assert parsing.feed(b"--frame\r\nContent-Length: 6\r\n\r\nab") == []
+    for piece, parts in ((b"cd", []), (b"ef", [Part({"content-length": "6"}, b"abcdef")])):
+        room = parsing.room()
+        assert room is not None
+        room[: len(piece)] = piece
+        assert parsing.received(len(piece)) == parts
+    assert parsing.room() is None
+
+
 def test_a_boundary_right_behind_the_body_without_a_line_break_is_accepted() -> None:
     assert bodies(
         [b"--frame\r\nContent-Length: 3\r\n\r\nabc--frame\r\nContent-Length: 1\r\n\r\nd--frame--"]
@@ -94,7 +114,7 @@ def test_a_boundary_right_behind_the_body_without_a_line_break_is_accepted() -> 
         (b"--frameless\r\nA: b\r\n\r\n", "another boundary"),
         (b"--frame\r\n" + b"A: b\r\n" * 2000, "part headers"),
         (bytes(9000), "before a boundary"),
-        (b"garbage--frame\r\nA: b\r\n\r\n", "longer than its Content-Length"),
+        (b"garbage--frame\r\nA: b\r\n\r\n", "belong to no part"),
     ],
 )
 def test_a_stream_that_is_not_what_it_says_is_refused_with_the_reason(stream: bytes, reason: str) -> None:

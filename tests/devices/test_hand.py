@@ -66,6 +66,53 @@ async def test_a_move_for_the_plane_is_no_move_of_the_edge_and_a_push_is() -> No
                 await trio.sleep(0.01)
 
 
+async def test_nothing_that_the_plane_has_done_is_a_move_of_the_edge() -> None:
+    async with kept_hand() as (_rig, _board, keeper):
+        before_ns = time.monotonic_ns()
+        for _ in range(2):
+            async with keeper.moving_for_plane():
+                await keeper.hand.move(100.0, 65.0, 8.0)
+                await keeper.hand.tap(before_ns, 100.0, 65.0, hover_z_mm=8.0, press_z_mm=6.0, dwell_ms=30)
+            await keeper.park()
+        assert await keeper.out_of_picture(5.0)
+        assert not keeper.history.edge_moved_between(before_ns, time.monotonic_ns())
+        assert keeper.history.last_move_end_ns > before_ns
+
+
+async def test_each_cause_that_is_not_the_planes_is_a_move_of_the_edge() -> None:
+    async with kept_hand() as (rig, board, keeper):
+
+        async def jog() -> None:
+            async with keeper.moving_at_edge() as hand:
+                await hand.move(100.0, 65.0, 8.0)
+
+        async def stop() -> None:
+            await board.estop()
+            await board.clear_estop()
+
+        async def cut_the_link() -> None:
+            await rig.unplug("hand", keeps_power=True)
+            while keeper.not_ready_reason is None:
+                await trio.sleep(0.01)
+            await rig.plug("hand")
+
+        async def stand_over_the_phone_and_be_parked_by_staff() -> None:
+            async with keeper.moving_for_plane():
+                await keeper.hand.move(100.0, 65.0, 8.0)
+            await keeper.park(at_edge=True)
+
+        for cause in (jog, stop, cut_the_link, stand_over_the_phone_and_be_parked_by_staff):
+            with trio.fail_after(20):
+                while keeper.not_ready_reason is not None:
+                    await trio.sleep(0.01)
+                await keeper.park()
+                before_ns = time.monotonic_ns()
+                assert not keeper.history.edge_moved_between(before_ns, time.monotonic_ns())
+                await cause()
+                while not keeper.history.edge_moved_between(before_ns, time.monotonic_ns()):
+                    await trio.sleep(0.01)
+
+
 async def test_a_board_that_restarted_is_homed_again_and_that_is_a_move_of_the_edge() -> None:
     async with kept_hand() as (rig, board, keeper):
         before_ns = time.monotonic_ns()

@@ -1,9 +1,11 @@
 """Fencing tokens, holds and parkings outlive a restart."""
 
+import sqlite3
+
 import pytest
 
 from edge_daemon.contract import Refused, Tap
-from edge_daemon.ledger import Existing, Hold, open_ledger
+from edge_daemon.ledger import Existing, Hold, open_ledger, schema
 
 
 async def test_a_lower_fencing_token_is_refused_also_after_a_restart(ledger_path, samples):
@@ -75,3 +77,34 @@ async def test_parking_survives_a_restart_apart_from_a_hold(ledger_path):
     async with open_ledger(ledger_path) as ledger:
         assert not ledger.parked("phone-1")
         assert ledger.parked("phone-2")
+
+
+async def test_an_orientation_that_was_set_outlives_a_restart_and_other_marks(ledger_path, samples):
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.orientation("phone-1") is None
+        await ledger.set_orientation("phone-1", "landscape_left")
+        await ledger.set_hold("phone-1", Hold("cleaning", "jo#1"))
+        await samples.accept(ledger, samples.pending("key-1"), token=7)
+        assert ledger.orientation("phone-1") == "landscape_left"
+        assert ledger.orientation("phone-2") is None
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.orientation("phone-1") == "landscape_left"
+        assert ledger.hold("phone-1") == Hold("cleaning", "jo#1")
+        await ledger.set_orientation("phone-1", None)
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.orientation("phone-1") is None
+
+
+async def test_a_ledger_from_before_orientations_were_kept_is_brought_up_to_date(ledger_path, monkeypatch):
+    with monkeypatch.context() as older:
+        older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        schema.migrate(connection, ledger_path)
+        connection.execute("INSERT INTO device (device_id, parked_note) VALUES ('phone-1', 'a person')")
+    schema.migrate(connection, ledger_path)
+    assert connection.execute("SELECT parked_note, orientation FROM device").fetchall() == [
+        ("a person", None)
+    ]
+    with pytest.raises(sqlite3.IntegrityError):
+        connection.execute("UPDATE device SET orientation = 'sideways'")
+    connection.close()

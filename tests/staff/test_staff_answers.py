@@ -3,11 +3,16 @@
 import io
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from calibration.acceptance import Acceptance
-from calibration.errors import CalibrationMissing, Declined
+from calibration.errors import CalibrationMissing, Declined, Invalidated
+from calibration.fit_camera import CameraQuality
+from calibration.fit_hid import DigitizerModel, HidQuality
+from calibration.models import CameraModel
+from calibration.result import CameraPart, DeviceCalibration, DigitizerPart
 from calibration.rig import Judge, PointRefused, RedoPoints, ShowTarget
 from calibration.screen import ScreenGeometry
 from calibration.store import CalibrationStore
@@ -174,6 +179,49 @@ def test_a_camera_alone_is_not_measured_where_there_is_nothing_to_keep(tmp_path:
     rig = facts(tmp_path)
     with pytest.raises(CalibrationMissing):
         plan_for(rig, "camera", CalibrationStore(tmp_path, "phone-1"), conditions_of(rig), attended=True)
+
+
+def test_a_camera_alone_is_not_measured_beside_what_is_no_longer_true(tmp_path: Path) -> None:
+    camera = CameraPart(
+        model=CameraModel(
+            image_width=1280,
+            image_height=720,
+            homography=(1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0),
+            k1=0,
+            k2=0,
+            p1=0,
+            p2=0,
+        ),
+        quality=CameraQuality(
+            held_out_rms_px=0.1,
+            held_out_max_px=0.2,
+            corners_used=90,
+            corners_on_board=112,
+            outlier_ids=(),
+            lens_terms=2,
+        ),
+        corners=(),
+    )
+    digitizer = DigitizerPart(
+        model=DigitizerModel(x=(0.0, 1.0, 0.0), y=(0.0, 0.0, 1.0)),
+        quality=HidQuality(leave_one_out_rms_mm=0.02, places=12, outliers=()),
+        touches=(),
+    )
+    made = DeviceCalibration(
+        screen=SCREEN, camera=camera, digitizer=digitizer, acceptance=judge(GOOD).acceptance
+    )
+    rig = msgspec.structs.replace(
+        facts(tmp_path, hand=False, touch="digitizer"),
+        camera=RigCamera(name="cam-1", source="http_mjpeg", width=1280, height=720),
+    )
+    now = conditions_of(rig)
+    store = CalibrationStore(tmp_path, "phone-1")
+    stored = store.save(made, now, origin="calibrated")
+    plan = plan_for(rig, "camera", store, now, attended=True)
+    assert plan.previous == stored, "what is kept comes from there"
+    store.invalidate("hid_profile_changed", now.now, parts=["digitizer"])
+    with pytest.raises(Invalidated):
+        plan_for(rig, "camera", store, now, attended=True)
 
 
 def test_what_was_never_seen_is_not_made_up_for_the_store(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import cv2
 import numpy as np
 import numpy.typing as npt
+import trio
 
 from edge_daemon.bench.plane import Plane
 from edge_daemon.bench.rigfile import DEVICE
@@ -82,3 +83,14 @@ async def test_a_frame_is_told_apart_from_one_that_came_later(calibrated: Stage,
     assert second["sequence"] > first["sequence"]
     assert second["clockSynced"]
     assert second["capturedAt"] > first["capturedAt"]
+
+
+async def test_a_screen_that_is_off_is_named_and_lit_again_it_is_not(calibrated: Stage, plane: Plane) -> None:
+    def is_off() -> bool:
+        degraded = plane.devices[DEVICE]["metadata"]["camera"]["degraded"]
+        return any(one["fault"] == "screen_off" and DEVICE in one["words"] for one in degraded)
+
+    for off in (True, False):
+        assert (await plane.dispatch(DEVICE, {"type": "pressKey", "key": "power"})).committed
+        with trio.fail_after(20):
+            await plane.wait_until(lambda off=off: is_off() == off)

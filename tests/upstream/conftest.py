@@ -367,6 +367,10 @@ class MemoryRig:
     async def adopt_calibration(self, device_id: str) -> None:
         self.adopted.append(device_id)
 
+    async def set_orientation(self, device_id: str, orientation: Any) -> None:
+        turned = "landscape_left" if orientation == "found" else orientation
+        self.redescribe(self._device(device_id).device_id, orientation=turned)
+
     async def check_drift(self, device_id: str) -> DriftFound:
         self._device(device_id)
         return DriftFound(verdict="still", message="nothing moved", warn=False, hold=False, shift_px=0.02)

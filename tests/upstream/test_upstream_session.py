@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_daemon.contract import Progress, error_info
+from edge_daemon.contract import Picture, PixelSize, Progress, error_info
 from edge_daemon.upstream.handshake import Handshake, Role
 from edge_daemon.upstream.limits import SessionLimits
-from edge_daemon.upstream.messages import Devices, Ok, ProgressNote
+from edge_daemon.upstream.messages import Devices, Ok, PictureAnswer, ProgressNote
 from edge_daemon.upstream.session import (
     EdgeSession,
     HelloReceived,
@@ -42,10 +42,10 @@ def fresh(role: Role = "plane", limits: SessionLimits | None = None) -> EdgeSess
     return EdgeSession(Handshake(role, "edge-7", NONCE, None), 0, limits or SessionLimits())
 
 
-def opened(role: Role = "plane", limits: SessionLimits | None = None) -> EdgeSession:
+def opened(role: Role = "plane", limits: SessionLimits | None = None, protocol: int = 2) -> EdgeSession:
     session = fresh(role, limits)
     name = {"plane": {"type": "hello", "planeId": "p"}, "staff": {"type": "staffHello", "staffId": "s"}}
-    session.receive(frame({**name[role], "protocol": 2}), 0)
+    session.receive(frame({**name[role], "protocol": protocol}), 0)
     assert isinstance(session.next_event(0), HelloReceived)
     session.welcome(boot_id="b", epoch=1, ledger_id="l", devices=(), now_ns=0)
     assert [message["type"] for message in said(session)] == ["challenge", "welcome"]
@@ -173,6 +173,36 @@ def test_more_waiting_than_the_queue_takes_closes() -> None:
     for _ in range(20):
         session.notice(error_info("expired", "x" * 1000))
     assert session.state == "closed"
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_a_mismatch_of_the_orientation_is_told_in_the_words_of_the_version(protocol: int) -> None:
+    session = opened(protocol=protocol)
+    look = {"type": "look", "id": 1, "deviceId": "phone-1", "orgId": "org", "actor": {"kind": "system"}}
+    session.receive(frame(look), 0)
+    assert isinstance(session.next_event(0), RequestReceived)
+    shown = Picture(
+        format="jpeg",
+        image=b"",
+        pixel_size=PixelSize(width=1, height=2),
+        orientation="portrait",
+        sequence=1,
+        captured_at=None,
+        clock_synced=False,
+        age_ms=1.0,
+        settle="still",
+        orientation_mismatch="landscape_left",
+    )
+    session.answer(PictureAnswer(reply_to=1, picture=shown))
+    (answer,) = said(session)
+    picture = answer["picture"]
+    if protocol == 2:
+        assert (picture["orientationMismatch"], picture["settle"]) == ("landscape_left", "still")
+    else:
+        # Version 1 refuses a field it does not know; that the picture is not to be relied on it can be told.
+        assert "orientationMismatch" not in picture
+        assert picture["settle"] == "unreliable"
+        assert "landscape_left" in picture["settleReason"]
 
 
 def test_nothing_is_queued_after_the_end() -> None:

@@ -42,6 +42,8 @@ async def test_every_verb_reaches_the_rig(edge) -> None:
             await staff.touch("phone-1", touch)
         assert [at for _, at in edge.rig.touches] == [AT, ON_SCREEN, BY_POINTER]
         assert (await staff.check_drift("phone-1")).verdict == "still"
+        await staff.set_orientation("phone-1", "found")
+        assert edge.rig.described["phone-1"].orientation == "landscape_left"
         await staff.park("phone-1")
         await staff.adopt_calibration("phone-1")
         assert edge.rig.adopted == ["phone-1"]

@@ -2,7 +2,8 @@
 
 The machine is a tool of its own, named by the environment variable EDGE_VM: a program whose `run` boots a
 throw-away Debian, copies a directory in, runs one command there as root and hands its files and status back, and
-whose USB serial ports have unix sockets as wires. Outside it run the boards.
+whose USB serial ports have unix sockets as wires. Outside it run the boards. Its kernel must have the camera driver
+vivid, and it `v4l2-ctl`.
 """
 
 import json
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SENT_IN = ("edge_daemon", "calibration", "firmware", "systemd", "tests/vm", "pyproject.toml")
 # What the guest needs beside the daemon's own dependencies.
 TEST_REQUIREMENTS = ("pytest", "pytest-trio")
-LIFE_S = 600
+LIFE_S = 900
 DEBIAN_PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mmdebstrap": "mmdebstrap",

@@ -28,6 +28,7 @@ from edge_daemon.bench.twin.truth import Truth
 FPS = 15
 NO_SIGNAL_QUALITY = 90
 STARVED_ONE_IN = 3
+LATE_NS = 10_000_000
 
 
 class Trouble(Enum):
@@ -177,6 +178,9 @@ class CameraTwin:
         if self._wait_until(shutter.begin_ns + self.sensor.exposure_ns):
             return
         end_ns = time.monotonic_ns()
+        if end_ns - shutter.begin_ns > self.sensor.exposure_ns + LATE_NS:
+            # A busy machine woke us late. No camera exposes for longer than it was set to: this picture was not taken.
+            return
         raw = self.sensor.close_shutter(shutter, end_ns)
         if self._trouble is Trouble.COVERED:
             raw //= 64

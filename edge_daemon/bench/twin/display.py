@@ -79,8 +79,11 @@ class Display:
         return self._shown[1]
 
     def _transition_step(self, now_ns: int) -> int:
-        """Which refresh of the transition is on the panel, -1 when none is under way."""
-        return (now_ns - self._since_ns) // REFRESH_NS if self.moving(now_ns) else -1
+        """Which refresh of the transition is on the panel, -1 when none is under way.
+
+        A camera's moment may lie a little before a transition that another thread has begun meanwhile.
+        """
+        return max(0, now_ns - self._since_ns) // REFRESH_NS if self.moving(now_ns) else -1
 
     def _key(self, clock: str, now_ns: int) -> tuple[object, ...]:
         if not self.on:

@@ -200,6 +200,11 @@ class Phone:
             self._go(name, moment, animate=False)
         self._tell()
 
+    def add_page(self, page: Page) -> None:
+        """One more app that can be shown, under its own name; a former one of that name is gone."""
+        with self._lock:
+            self._pages[page.name] = page
+
     @property
     def turn(self) -> Turn:
         """Which way the display is turned."""

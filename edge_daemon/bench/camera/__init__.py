@@ -1,0 +1,1 @@
+"""Benches of the cameras: how well the daemon sees, what it costs, whether it lasts."""

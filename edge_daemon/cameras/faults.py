@@ -1,0 +1,43 @@
+"""The names of what may be wrong with a camera. Apart from `health`, so that the capture process, which must know
+them, loads no numpy for it."""
+
+from enum import StrEnum
+
+
+class CameraFault(StrEnum):
+    """One word for programs; whoever raises or reports it puts a sentence for people beside it."""
+
+    UNPLUGGED = "unplugged"
+    """Its device node is gone, or its server says that it has no signal from it."""
+    SERVER_GONE = "server_gone"
+    """Nobody answers at its address, or the stream broke off."""
+    BLOCKED = "blocked"
+    """Opening it, or reading from it, does not return."""
+    FROZEN = "frozen"
+    """The same picture with the same timestamp again and again."""
+    STUCK = "stuck"
+    """The same picture again and again under new timestamps."""
+    BLACK = "black"
+    """Nothing is to be seen: lens, light or exposure."""
+    SCREEN_OFF = "screen_off"
+    """The phone is to be seen, and its screen is dark."""
+    STARVED = "starved"
+    """Fewer whole pictures come than should: a slow or crowded bus, or an exposure too long for the rate."""
+    DRIVER_ERROR = "driver_error"
+    """Its driver refuses to start the stream, or has ended it."""
+    NO_CLOCK = "no_clock"
+    """Its timestamps do not say when a picture was taken."""
+    NOT_MJPEG = "not_mjpeg"
+    """It gives something, but no Motion-JPEG."""
+    BROKEN_STREAM = "broken_stream"
+    """Motion-JPEG that cannot be read: cut pictures, wrong lengths."""
+    SIZE_CHANGED = "size_changed"
+    """Pictures of another size than before; a calibration holds for one size only."""
+    NOT_AS_ASKED = "not_as_asked"
+    """It does not keep to what was configured; the words say where."""
+    UNUSABLE = "unusable"
+    """It cannot be used as configured: no right to open it, or software that is not installed."""
+    ENDED = "ended"
+    """A recording has come to its end."""
+    CAPTURE_DIED = "capture_died"
+    """The capture process ended by itself, or was ended from outside."""
