@@ -83,6 +83,7 @@ class Camera:
         self._source = source
         self._frozen_after_ms = round(silence_s * 1000 * FROZEN_SHARE)
         self._ring = FrameRing(ring_bytes)
+        self._new: RawFrame | None = None
         self._silence_s = silence_s
         self._open_s = open_s
         self._look_every_s = look_every_s
@@ -193,25 +194,32 @@ class Camera:
 
     def _take_frame(self, header: pipe.Frame, jpeg: bytes) -> None:
         self._condition.took(header, self._now_ns())
-        newest = self._ring.newest()
-        if newest is None or header.exposed_ns > newest.exposed_ns:
-            # Pictures whose time stands still are no sign of life: nobody can use them.
-            self._alive_at = trio.current_time()
-        self._ring.append(
-            RawFrame(
-                camera=self.name,
-                sequence=self._condition.captured,
-                exposed_ns=header.exposed_ns,
-                received_ns=header.received_ns,
-                jpeg=jpeg,
-                width=header.width,
-                height=header.height,
-                crc32=header.crc32,
-                exposed_about_ns=header.exposed_about_ns,
-            )
+        frame = RawFrame(
+            camera=self.name,
+            sequence=self._condition.captured,
+            exposed_ns=header.exposed_ns,
+            received_ns=header.received_ns,
+            jpeg=jpeg,
+            width=header.width,
+            height=header.height,
+            crc32=header.crc32,
+            exposed_about_ns=header.exposed_about_ns,
+            captured_about_ns=header.captured_about_ns,
         )
+        self._ring.append(frame)
+        if self._is_new(frame):
+            self._new = frame
+            self._alive_at = trio.current_time()
         self._announce_frame()
         self._announce_status()
+
+    def _is_new(self, frame: RawFrame) -> bool:
+        """Pictures whose time stands still, or whose time alone goes on, are no sign of life: nobody can use them."""
+        known = self._new
+        if known is None:
+            return True
+        repeats = self._condition.live and frame.crc32 == known.crc32
+        return frame.exposed_ns > known.exposed_ns and not repeats
 
     def _fail(self, fault: CameraFault, reason: str) -> None:
         self._condition.failed(fault, reason, self._now_ns())
@@ -293,8 +301,8 @@ class Camera:
         return self._condition.captured - sequence
 
     def captured_between(self, sequence: int, until_ns: int) -> int:
-        """How many frames the camera captured after that one and began to expose no later than `until_ns`, by the best
-        estimate.
+        """How many frames the camera captured after that one and no later than `until_ns`. One that was being exposed
+        then is none yet.
 
         To be asked once a later frame has come: frames exposed by then may still be on their way. Frames that
         were dropped unsent count with those before them, for their exposure is not known.
@@ -303,7 +311,7 @@ class Camera:
             (
                 frame
                 for frame in self._ring
-                if frame.sequence > sequence and frame.exposed_about_ns > until_ns
+                if frame.sequence > sequence and frame.captured_about_ns > until_ns
             ),
             None,
         )
@@ -315,13 +323,14 @@ class Camera:
 
     async def frame_after(self, t_ns: int, timeout_s: float) -> RawFrame:
         """The newest frame whose exposure began after `t_ns` (CLOCK_MONOTONIC); waits for one where there
-        is none, but never longer on a dead camera than `silence_s` after its last sign of life.
+        is none, but never longer on a dead camera than `silence_s` after its last sign of life. A live camera's picture
+        that repeats the one before byte for byte is none: no two exposures of a sensor are equal.
 
         Raises FrameTimeout, whose text carries the camera's status, or CameraClosed. Cancelling loses
         nothing.
         """
-        await self._wait(lambda: self._is_after(self._ring.newest(), t_ns), trio.current_time() + timeout_s)
-        frame = self._ring.newest()
+        await self._wait(lambda: self._is_after(self._new, t_ns), trio.current_time() + timeout_s)
+        frame = self._new
         if frame is None or not self._is_after(frame, t_ns):
             raise FrameTimeout(
                 f"camera {self.name}: no new picture within {timeout_s:g} s ({self._status_in_words()})"
@@ -410,6 +419,8 @@ class Camera:
         if isinstance(self.status, CameraOffline):
             return f"offline: {self.status.words}"
         newest = self._ring.newest()
+        if newest is not None and newest is not self._new:
+            return "online, but the same picture comes again and again: the camera is stuck"
         age_ms = math.inf if newest is None else (monotonic_ns() - newest.exposed_ns) / 1e6
         return f"online, newest picture {age_ms:.0f} ms old"
 

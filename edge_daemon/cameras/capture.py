@@ -131,6 +131,7 @@ def frame_header(frame: Accepted, dropped: int) -> pipe.Frame:
         stamp_ns=frame.stamp_ns,
         exposed_ns=frame.exposed_ns,
         exposed_about_ns=frame.exposed_about_ns,
+        captured_about_ns=frame.captured_about_ns,
         received_ns=frame.received_ns,
         width=frame.width,
         height=frame.height,

@@ -42,12 +42,14 @@ class Grabbed(NamedTuple):
 
 class Accepted(NamedTuple):
     """A numbered frame. exposed_ns: its exposure did not begin before. exposed_about_ns: when it most likely began.
-    missed: of the numbers so far, those of pictures that never came."""
+    captured_about_ns: when it was most likely over. missed: of the numbers so far, those of pictures that never
+    came."""
 
     sequence: int
     stamp_ns: int
     exposed_ns: int
     exposed_about_ns: int
+    captured_about_ns: int
     received_ns: int
     width: int
     height: int
@@ -209,8 +211,10 @@ class Intake:
             return None
         self._sequence += 1
         longest_ns, likely_ns = self._exposure.longest_ns, self._exposure.likely_ns
+        since_over_ns = self._exposure.since_over_ns
         if grabbed.exposure_ns is not None:
             longest_ns, likely_ns = max(longest_ns, grabbed.exposure_ns), grabbed.exposure_ns
+            since_over_ns = 0
         # Within its tolerance a stamp may follow the arrival; the exposure was over by then all the same.
         over_ns = min(grabbed.stamp_ns, grabbed.received_ns)
         return Accepted(
@@ -218,6 +222,7 @@ class Intake:
             stamp_ns=grabbed.stamp_ns,
             exposed_ns=over_ns - longest_ns - grabbed.more_lag_ns,
             exposed_about_ns=over_ns - likely_ns,
+            captured_about_ns=over_ns - since_over_ns,
             received_ns=grabbed.received_ns,
             width=width,
             height=height,

@@ -39,6 +39,7 @@ class Frame(_Header, frozen=True, kw_only=True, tag="frame"):
     stamp_ns: int
     exposed_ns: int
     exposed_about_ns: int
+    captured_about_ns: int
     received_ns: int
     width: int
     height: int

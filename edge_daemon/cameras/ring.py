@@ -14,6 +14,7 @@ class RawFrame(NamedTuple):
     exposed_ns: the exposure did not begin before this; CLOCK_MONOTONIC. The guarantee: what is asked for after a
         moment is judged by it.
     exposed_about_ns: when it most likely began. The estimate: ages are told from it, nothing else is.
+    captured_about_ns: when it was most likely over: by then the camera had captured it.
     received_ns: when the picture had arrived in the capture process; CLOCK_MONOTONIC.
     """
 
@@ -26,6 +27,7 @@ class RawFrame(NamedTuple):
     height: int
     crc32: int
     exposed_about_ns: int
+    captured_about_ns: int
 
 
 class FrameRing:

@@ -13,7 +13,8 @@ Where the line runs between a page that changes and one that is still:
   no larger than a text cursor (0.15 %); a larger one, up to 1 %, that comes back to a state it had, or that has gone
   on in one place for 600 ms (a spinner).
 * A change of the whole screen's brightness that leaves black black, slower than a factor of 1.25 in 250 ms, is no
-  change of the page; `light_changes` says it. Faster, it is a fade.
+  change of the page; `light_changes` says it. Faster, it is a fade; and so it is where the page changed meanwhile: then
+  the screen is still once its brightness rests too (within 3 %).
 * Whatever changes by less than the threshold of `settle_change` is not seen.
 
 `moving` means that a change was seen within the last stretch. Before a whole stretch was watched, with the screen too

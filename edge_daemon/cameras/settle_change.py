@@ -51,6 +51,8 @@ TELLABLE_SHARE = 0.005
 FADE_FACTOR = 1.25
 FADE_NS = 250_000_000
 LIGHT_CHANGES = 0.015
+LIGHT_RESTS = 0.03
+"""Within a stretch, after a fade: its last trace of a page is as much."""
 MAX_ESTIMATED_SIGMA = 2.0
 """Smoothed grey levels; sensor noise of 16 levels a pixel. More is no noise: it is movement everywhere, or the
 light."""
@@ -86,10 +88,12 @@ class PageWatch:
         self._meter = LightMeter(area.watched)
         self._given = given_sigma
         self._estimates: deque[float] = deque(maxlen=_ESTIMATES)
+        self._least: float | None = None
         self._too_noisy = 0
         self._step = step
         self._last = first
         self._gains: deque[tuple[int, float]] = deque()
+        self._fading, self._rests_ns = False, exposed_ns
         self._change = ""
         self._ever_changed = False
         self._page_gain = 1.0
@@ -143,6 +147,8 @@ class PageWatch:
             return self._new_page_seen(cells, exposed_ns, sigma, fraction, "the page changes slowly")
         # Only now: between two pages there is no telling how the brightness changed.
         self._gains.append((exposed_ns, self._page_gain * light.gain))
+        if self._fading:
+            self._wait_for_light(exposed_ns)
         if fraction > 0.0:
             in_page_light = light.off(cells)
             level = threshold / light.gain
@@ -157,6 +163,7 @@ class PageWatch:
             self._remember(changed, in_page_light)
             if self._spots.changed_ns == exposed_ns:
                 self._ever_changed = True
+                self._fading = self._brightens()
                 self._change = f"{fraction:.2%} of the screen changed"
         return self._seen(fraction, sigma, exposed_ns)
 
@@ -211,14 +218,18 @@ class PageWatch:
     def _new_page(self, cells: Levels, exposed_ns: int) -> None:
         self._shown = cells.copy()
         self._weak = np.zeros(cells.shape, np.uint8)
-        self._page_ns = exposed_ns
+        self._page_ns = self._rests_ns = exposed_ns
         self._spots = Spots(cells, self._area.cells)
         # The brightness goes on being followed from page to page.
         self._page_gain = self._gains[-1][1] if self._gains else 1.0
+        self._least = min(self._estimates, default=None)
 
     def _new_page_seen(
         self, cells: Levels, exposed_ns: int, sigma: float | None, fraction: float, words: str
     ) -> Seen:
+        # One page that fades into another dims or brightens the whole screen too: what is left of the change is small
+        # for long. So a page that changed while its brightness did is another one until the brightness rests.
+        self._fading = self._brightens()
         self._new_page(cells, exposed_ns)
         self._ever_changed = True
         self._change = words
@@ -239,22 +250,43 @@ class PageWatch:
         )
 
     def _seen(self, fraction: float, sigma: float | None, exposed_ns: int, hidden: str | None = None) -> Seen:
-        gains = [gain for _, gain in self._gains] or [1.0]
         return Seen(
-            still_since_ns=max(self._page_ns, self._spots.changed_ns),
+            still_since_ns=max(self._page_ns, self._rests_ns, self._spots.changed_ns),
             change=self._change,
             ever_changed=self._ever_changed,
             changed_fraction=fraction,
             noise_sigma=sigma,
             busy_small=self._spots.busy_since(exposed_ns - _BUSY_FACT_NS),
-            light_changes=max(gains) > (1.0 + LIGHT_CHANGES) * min(gains),
+            light_changes=self._brightens(),
             hidden=hidden,
         )
+
+    def _wait_for_light(self, exposed_ns: int) -> None:
+        """The page that fades is there since its brightness rests."""
+        least = most = self._gains[-1][1]
+        own = [
+            (self._page_ns, self._page_gain),
+            *(known for known in self._gains if known[0] > self._page_ns),
+        ]
+        since_ns = exposed_ns
+        for at_ns, gain in reversed([known for known in own if exposed_ns - known[0] <= FADE_NS]):
+            least, most = min(least, gain), max(most, gain)
+            if most > (1.0 + LIGHT_RESTS) * least:
+                self._rests_ns = max(self._rests_ns, since_ns)
+                break
+            since_ns = at_ns
+        self._change = "the page changes together with its brightness"
+        self._fading = exposed_ns - self._rests_ns < FADE_NS
+
+    def _brightens(self) -> bool:
+        """Whether the screen's brightness changed within the last stretch, up or down."""
+        gains = [gain for _, gain in self._gains] or [1.0]
+        return max(gains) > (1.0 + LIGHT_CHANGES) * min(gains)
 
     # -- noise ----------------------------------------------------------------------------------------------
 
     def _sigma_known(self) -> float | None:
-        return self._given if self._given is not None else min(self._estimates, default=None)
+        return self._given if self._given is not None else self._least
 
     def _sigma(self, cells: Levels, light: Light) -> float | None:
         """The noise to reckon with, smoothed grey levels; None while everything moves and it cannot be told."""
@@ -262,9 +294,11 @@ class PageWatch:
             estimate = pair_sigma(light.on(self._shown), cells, BLOCK_CELLS) / CELL_SIGMA
             if estimate <= MAX_ESTIMATED_SIGMA:
                 self._estimates.append(estimate)
+                self._least = estimate if self._least is None else min(estimate, self._least)
             else:
                 self._too_noisy += 1
-        # Movement only ever adds to an estimate, so the least of the last few is the noise.
+        # Movement only ever adds to an estimate, so the least of a page is the noise; the last few of the page before
+        # may be less, where it was darker.
         return self._sigma_known()
 
     def _threshold(self, sigma: float | None) -> float:

@@ -20,7 +20,7 @@ SHIFT_MIN_PX = 0.25
 """Of the small picture: one camera pixel at a quarter of each side."""
 SHIFT_MAX_SHARE = 0.25
 """Of the picture's height. Farther, and little of it would still be the same."""
-FEATHER_PX = 3.0
+FEATHER_PX = 1.5
 HALF = 2
 REFINEMENTS = 4
 TILES = 6

@@ -19,10 +19,12 @@ purpose: too long makes a look wait, too short shows the screen of before the ac
 
 @dataclass(frozen=True)
 class Exposure:
-    """By how much a source's stamp follows the start of the exposure, ns: at most `longest`, most likely `likely`."""
+    """By how much a source's stamp follows the start of the exposure, ns: at most `longest`, most likely `likely`; and
+    its end, most likely `since_over`."""
 
     longest_ns: int
     likely_ns: int
+    since_over_ns: int = 0
 
 
 class _Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -204,7 +206,8 @@ def _exposure(lag_ns: int, exposure_ms: float | None, *, ends_exposure: bool) ->
     shortest_ns = 0 if exposure_ms is None else round(exposure_ms * 1e6)
     if ends_exposure and exposure_ms is not None:
         return Exposure(lag_ns, shortest_ns)
-    return Exposure(lag_ns, (shortest_ns + lag_ns) // 2)
+    likely_ns = (shortest_ns + lag_ns) // 2
+    return Exposure(lag_ns, likely_ns, 0 if ends_exposure else likely_ns - shortest_ns)
 
 
 def _check_size(width: int, height: int) -> None:

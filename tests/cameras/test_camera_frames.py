@@ -12,7 +12,16 @@ STILL = SettleVerdict("still", "unchanged", still_since_ns=1)
 
 def frame(sequence: int, size: int = 10) -> RawFrame:
     return RawFrame(
-        "over", sequence, sequence * 100, sequence * 100 + 5, bytes(size), 64, 48, 0, sequence * 100
+        "over",
+        sequence,
+        sequence * 100,
+        sequence * 100 + 5,
+        bytes(size),
+        64,
+        48,
+        0,
+        sequence * 100,
+        sequence * 100,
     )
 
 

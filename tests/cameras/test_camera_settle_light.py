@@ -53,8 +53,23 @@ def test_a_brightness_that_jumps_is_a_change(view: Any) -> None:
 
 def test_a_page_change_during_a_ramp_is_seen(view: Any) -> None:
     pages = [view.page(1), view.page(2)]
-    verdicts = judge(view, lambda k: lit(pages[k >= 10], 1.0 - 0.01 * k), 18)
-    assert states(verdicts)[9:15] == ["still"] + ["moving"] * 4 + ["still"]
+    verdicts = judge(view, lambda k: lit(pages[k >= 10], 1.0 - 0.01 * min(k, 13)), 18)
+    assert states(verdicts)[9:] == ["still"] + ["moving"] * 5 + ["still"] * 3
+    assert verdicts[16].still_since_ns == 10**9 + 11 * PERIOD_NS
+
+
+def test_a_slow_fade_into_a_darker_page_is_not_still_on_its_way(view: Any) -> None:
+    """Most of what changes is the light of its paper: a gain that rises and falls with the page."""
+    page, darker = view.page(1), lit(view.page(1), 0.55)
+    darker[300:420, 560:720] = darker[500:620, 560:720]
+    verdicts = judge(
+        view, lambda k: cv2.addWeighted(page, 1 - k / 36, darker, k / 36, 0) if k < 36 else darker, 42
+    )
+    seen = states(verdicts)
+    begun = next(k for k, verdict in enumerate(verdicts) if verdict.state == "moving")
+    assert begun < 14
+    assert "still" not in seen[begun:36]
+    assert seen[-1] == "still"
 
 
 def test_a_fade_to_white_is_no_change_of_light(view: Any) -> None:

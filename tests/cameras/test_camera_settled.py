@@ -4,7 +4,11 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
+import pytest
+import trio
+
 from edge_daemon.cameras.camera import Camera, CameraOnline, CameraStatus
+from edge_daemon.cameras.errors import FrameTimeout
 from edge_daemon.cameras.sources import FilesSource
 
 MS = 1_000_000
@@ -58,6 +62,29 @@ async def test_a_stuck_camera_is_named_and_its_picture_is_not_taken_for_a_still_
         status = await camera.status_other_than(status)
         assert isinstance(status, CameraOnline)
         assert "again and again under new timestamps" in status.degraded[0].words
+
+
+async def test_a_stuck_cameras_picture_is_never_served_as_new(running: Any, server: Any, view: Any) -> None:
+    """Not even before anybody can know that it is stuck; and whoever waits for one waits no longer than for a dead
+    camera."""
+    live, stuck = view.shot(view.page(1), 2), view.shot(view.page(1), 2)
+    async with running(server.over(silence_s=0.5)) as camera:
+        await server.wait_connected()
+        await server.push(live)
+        await server.push(stuck)
+        await camera.frame_after(0, PATIENCE_S)
+        asked_ns, asked_at = monotonic_ns(), trio.current_time()
+        async with server.playing([stuck]):
+            with pytest.raises(FrameTimeout, match="the same picture comes again and again"):
+                await camera.frame_after(asked_ns, PATIENCE_S)
+        assert trio.current_time() - asked_at < PATIENCE_S / 2
+        newest = camera.latest()
+        assert newest is not None
+        assert newest.exposed_ns > asked_ns
+        async with server.playing([live, stuck]):
+            while camera.latest().crc32 == newest.crc32:
+                await trio.sleep(0.01)
+            assert (await camera.frame_after(asked_ns, PATIENCE_S)).exposed_ns > newest.exposed_ns
 
 
 async def test_a_recording_of_one_still_picture_is_still(running: Any, view: Any, tmp_path: Path) -> None:
