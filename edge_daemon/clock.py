@@ -26,8 +26,11 @@ class PlaneClock:
     Before the first measurement it falls back to the machine's own wall clock and says so (`synced`).
     """
 
-    def __init__(self, monotonic_ns: MonotonicNs = time.monotonic_ns) -> None:
+    def __init__(
+        self, monotonic_ns: MonotonicNs = time.monotonic_ns, wall_s: Callable[[], float] = time.time
+    ) -> None:
         self._monotonic_ns = monotonic_ns
+        self._wall_s = wall_s
         self._offset_ms: float | None = None
         self._round_trip_ns = 0
 
@@ -53,6 +56,6 @@ class PlaneClock:
         """ISO-8601 UTC with milliseconds for the monotonic reading `at_ns`."""
         offset_ms = self._offset_ms
         if offset_ms is None:
-            offset_ms = time.time() * 1000.0 - self._monotonic_ns() / NS_PER_MS
+            offset_ms = self._wall_s() * 1000.0 - self._monotonic_ns() / NS_PER_MS
         unix_s = (at_ns / NS_PER_MS + offset_ms) / 1000.0
         return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

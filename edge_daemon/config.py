@@ -97,6 +97,11 @@ class DeviceSection(Section, frozen=True, kw_only=True):
     queue_limit: Annotated[int, Meta(ge=1, le=1000)] = 16
 
 
+class LedgerSection(Section, frozen=True, kw_only=True):
+    keep_days: Annotated[float, Meta(ge=1, le=3_650)] = 14.0
+    keep_newest: Annotated[int, Meta(ge=100, le=10_000_000)] = 10_000
+
+
 class LogSection(Section, frozen=True, kw_only=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -109,6 +114,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     plane: PlaneSection
     staff: StaffSection
     log: LogSection
+    ledger: LedgerSection
     boards: Mapping[str, BoardSection]
     cameras: Mapping[str, CameraSource]
     devices: Mapping[str, DeviceSection]
@@ -132,6 +138,7 @@ _SINGLE: dict[str, type[Section]] = {
     "plane": PlaneSection,
     "staff": StaffSection,
     "log": LogSection,
+    "ledger": LedgerSection,
 }
 _NAMED = ("boards", "cameras", "devices")
 
@@ -166,6 +173,7 @@ def _typed(path: Path, raw: dict[str, Any]) -> Config:
         plane=_section(path, "plane", raw["plane"], PlaneSection),
         staff=_section(path, "staff", raw["staff"], StaffSection),
         log=_section(path, "log", raw.get("log", {}), LogSection),
+        ledger=_section(path, "ledger", raw.get("ledger", {}), LedgerSection),
         boards=_named(path, "boards", raw, BoardSection),
         cameras={name: _camera(path, name, value) for name, value in _tables(path, "cameras", raw)},
         devices=_named(path, "devices", raw, DeviceSection),

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import IO
 
 import trio
+
+from edge_daemon.bench.undertaker import Undertaker
 
 READY_S = 30.0
 """A cold start on a loaded machine imports OpenCV and NumPy first."""
@@ -21,11 +22,15 @@ class DaemonFailed(Exception):
 
 
 class DaemonProcess:
-    """One configuration, started any number of times. Use `running_daemon`."""
+    """One configuration, started any number of times. Use `running_daemon`.
 
-    def __init__(self, config: Path, log: Path) -> None:
+    undertaker: ends it when the bench itself was killed.
+    """
+
+    def __init__(self, config: Path, log: Path, undertaker: Undertaker) -> None:
         self._config = config
         self._log_path = log
+        self._undertaker = undertaker
         self._process: trio.Process | None = None
 
     @property
@@ -35,21 +40,12 @@ class DaemonProcess:
 
     async def start(self) -> None:
         """Returns when the daemon has said READY=1. Raises `DaemonFailed`."""
-        assert self._process is None or self._process.returncode is not None
-        notify_path = self._log_path.with_suffix(".notify")
-        notify_path.unlink(missing_ok=True)
-        with (
-            trio.socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify,
-            self._log_path.open("ab") as log,
-        ):
-            await notify.bind(str(notify_path))
-            self._process = await self._spawn(log, notify_path)
+        async with self._spawned() as notify:
             with trio.move_on_after(READY_S):
                 async with trio.open_nursery() as nursery:
 
                     async def ended() -> None:
-                        assert self._process is not None
-                        await self._process.wait()
+                        await self._wait()
                         nursery.cancel_scope.cancel()
 
                     nursery.start_soon(ended)
@@ -59,11 +55,31 @@ class DaemonProcess:
                     return
         raise DaemonFailed(f"the daemon did not become ready; end of its log:\n{self.log_tail()}")
 
+    async def start_and_kill(self, life_s: float) -> None:
+        """A start that kill -9 cuts short, ready by then or not; returns when nothing of it runs on."""
+        async with self._spawned():
+            await trio.sleep(life_s)
+            await self.kill()
+
+    @asynccontextmanager
+    async def _spawned(self) -> AsyncIterator[trio.socket.SocketType]:
+        """The process, and the socket on which it says that it is ready."""
+        assert self._process is None or self._process.returncode is not None
+        notify_path = self._log_path.with_suffix(".notify")
+        notify_path.unlink(missing_ok=True)
+        with (
+            trio.socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify,
+            self._log_path.open("ab") as log,
+        ):
+            await notify.bind(str(notify_path))
+            self._process = await self._spawn(log, notify_path)
+            yield notify
+
     async def _spawn(self, log: IO[bytes], notify_path: Path) -> trio.Process:
         command = [sys.executable, "-m", "edge_daemon", "run", "--config", str(self._config)]
         return await trio.lowlevel.open_process(
-            command,
-            stdin=subprocess.DEVNULL,
+            self._undertaker.command(command),
+            stdin=self._undertaker.fd,
             stdout=log,
             stderr=log,
             env={**os.environ, "NOTIFY_SOCKET": str(notify_path)},
@@ -75,7 +91,7 @@ class DaemonProcess:
         """kill -9: nothing of it runs on; returns when it is gone."""
         assert self._process is not None
         self._process.kill()
-        await self._process.wait()
+        await self._wait()
 
     async def stop(self) -> int:
         """SIGTERM, as systemd stops it; returns its exit status. Killed when it does not end."""
@@ -84,11 +100,16 @@ class DaemonProcess:
         if self._process.returncode is None:
             self._process.terminate()
             with trio.move_on_after(STOP_S):
-                await self._process.wait()
+                await self._wait()
             if self._process.returncode is None:
                 await self.kill()
         assert self._process.returncode is not None
         return self._process.returncode
+
+    async def _wait(self) -> None:
+        assert self._process is not None
+        await self._process.wait()
+        self._undertaker.release(self._process.pid)
 
     def log_tail(self, lines: int = 30) -> str:
         """The last lines of the daemon's log."""
@@ -99,10 +120,11 @@ class DaemonProcess:
 @asynccontextmanager
 async def running_daemon(config: Path, log: Path) -> AsyncIterator[DaemonProcess]:
     """A started daemon; stopped and reaped on the way out, whatever happens."""
-    daemon = DaemonProcess(config, log)
-    try:
-        await daemon.start()
-        yield daemon
-    finally:
-        with trio.CancelScope(shield=True):
-            await daemon.stop()
+    with Undertaker() as undertaker:
+        daemon = DaemonProcess(config, log, undertaker)
+        try:
+            await daemon.start()
+            yield daemon
+        finally:
+            with trio.CancelScope(shield=True):
+                await daemon.stop()

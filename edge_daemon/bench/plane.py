@@ -127,7 +127,7 @@ class Plane:
         self._first_epochs: dict[str, int] = {}
         self.disconnected = trio.Event()
         self._unix_ms = unix_ms
-        self._stream: trio.SocketStream | None = None
+        self._stream: trio.abc.HalfCloseableStream | None = None
         self._buffer = bytearray()
         self._waiting: dict[int, _Waiting] = {}
         self._next_id = 0
@@ -143,11 +143,7 @@ class Plane:
 
         Raises: PlaneError (the edge refuses us), PlaneDisconnected, OSError.
         """
-        if isinstance(self.address, TcpAddress):
-            stream = await trio.open_tcp_stream(self.address.host, self.address.port)
-        else:
-            stream = await trio.open_unix_socket(self.address)
-        self._stream = stream
+        self._stream = stream = await self.open_stream()
         self._buffer.clear()
         try:
             await self._shake_hands()
@@ -157,6 +153,12 @@ class Plane:
             raise
         self.disconnected = trio.Event()
         self._nursery.start_soon(self._read, stream, self.disconnected)
+
+    async def open_stream(self) -> trio.abc.HalfCloseableStream:
+        """A way to the edge. Raises OSError."""
+        if isinstance(self.address, TcpAddress):
+            return await trio.open_tcp_stream(self.address.host, self.address.port)
+        return await trio.open_unix_socket(self.address)
 
     async def disconnect(self) -> None:
         """Break the connection at once, as a cut cable would; returns when it is noticed."""
@@ -170,9 +172,7 @@ class Plane:
 
     async def _shake_hands(self) -> None:
         challenge = await self._next_message()
-        hello: Message = {"type": "hello", "protocol": PROTOCOL, "planeId": self.plane_id}
-        if self.epoch is not None:
-            hello["epoch"] = self.epoch
+        hello = self.hello()
         nonce = os.urandom(32)
         if challenge["authentication"] == "hmac-sha256":
             hello["nonce"] = nonce
@@ -189,6 +189,13 @@ class Plane:
         self.epoch = max(self.epoch or 0, welcome["epoch"])
         for device in welcome["devices"]:
             self.devices[device["deviceId"]] = device
+
+    def hello(self) -> Message:
+        """Our first message, without what authentication adds."""
+        hello: Message = {"type": "hello", "protocol": PROTOCOL, "planeId": self.plane_id}
+        if self.epoch is not None:
+            hello["epoch"] = self.epoch
+        return hello
 
     def _proof(self, end: str, rest: bytes) -> bytes:
         assert isinstance(self.address, TcpAddress), "the unix socket asks for no proof"
@@ -289,6 +296,15 @@ class Plane:
         while not condition():
             await self._told.wait()
 
+    def first_epoch(self, key: str) -> int | None:
+        """The ledger's epoch under which this key was sent for the first time; None: it never was."""
+        return self._first_epochs.get(key)
+
+    def share_epochs(self, other: "Plane") -> None:
+        """One memory with `other`: what one of the two was told of epochs, both know."""
+        self.epoch = other.epoch
+        self._first_epochs = other._first_epochs
+
     def new_key(self) -> str:
         self._next_key += 1
         return f"{self.plane_id}-{self._next_key:06d}"
@@ -340,11 +356,11 @@ class Plane:
                 except (trio.BrokenResourceError, trio.ClosedResourceError) as e:
                     raise PlaneDisconnected("the edge hung up") from e
 
-    async def _read(self, stream: trio.SocketStream, disconnected: trio.Event) -> None:
+    async def _read(self, stream: trio.abc.HalfCloseableStream, disconnected: trio.Event) -> None:
         try:
             async with stream:
                 while True:
-                    await self._on_message(await self._next_message())
+                    await self.on_message(await self._next_message())
         except PlaneDisconnected:
             pass
         finally:
@@ -353,7 +369,8 @@ class Plane:
                 waiting.done.set()
             self._tell()
 
-    async def _on_message(self, message: Message) -> None:
+    async def on_message(self, message: Message) -> None:
+        """One message of the edge after `welcome`."""
         match message["type"]:
             case "ping":
                 pong = {"type": "pong", "monotonicNs": message["monotonicNs"], "planeUnixMs": self._unix_ms()}

@@ -83,6 +83,7 @@ class Board:
         ask_timeout_s: float = 3.0,
         now_ns: Callable[[], int] = time.monotonic_ns,
         open_port: OpenPort = SerialPort.open,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.name = name
         self.port_path = port_path
@@ -93,6 +94,7 @@ class Board:
         self._ask_timeout_s = ask_timeout_s
         self._now_ns = now_ns
         self._open_port = open_port
+        self._random_bytes = random_bytes
         self._status: BoardStatus = BoardOffline("its port has not been opened yet")
         self._status_changed = trio.Event()
         self._port_failed = True
@@ -344,7 +346,7 @@ class Board:
     async def _run_session(self, port: Port, hello: wire.Frame | None) -> Session:
         """One session from HELLO to loss."""
         link = HostLink(
-            int.from_bytes(os.urandom(4), "little") or 1,
+            int.from_bytes(self._random_bytes(4), "little") or 1,
             self._now_ns(),
             expected_uid=self._expected_uid,
             expected_kind=self.kind,

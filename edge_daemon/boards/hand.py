@@ -1,6 +1,7 @@
 """The hand's operations in millimetres of its own frame (z up: larger is further from the glass)."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from edge_daemon.boards.arguments import micrometres, milliseconds
@@ -34,8 +35,9 @@ class HandClient:
     is Board.execute()'s.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._board = board
+        self._monotonic_ns = monotonic_ns
         self._last_own_id = 0
 
     @property
@@ -141,5 +143,5 @@ class HandClient:
 
     def _own_id(self) -> int:
         """Growing, also over a restart of the daemon, and apart from the ids that callers give (top bit)."""
-        self._last_own_id = max(self._last_own_id + 1, time.monotonic_ns())
+        self._last_own_id = max(self._last_own_id + 1, self._monotonic_ns())
         return _HOUSEKEEPING_FAMILY | self._last_own_id

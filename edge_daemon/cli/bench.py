@@ -265,3 +265,61 @@ def camera(seed: int, scenes: int | None, quick: bool, as_json: bool, keep: Path
     else:
         show_report(console, report)
     sys.exit(0 if report.holds else 1)
+
+
+@command.command()
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31),
+    default=1,
+    show_default=True,
+    help="Draws the base scenario, the sampled points and the kills; the first of the random histories.",
+)
+@click.option(
+    "--quick", is_flag=True, help="Sampled points, a few hundred random histories, a handful of kills."
+)
+@click.option("--nightly", is_flag=True, help="100,000 random histories.")
+@click.option("--seeds", type=click.IntRange(0, 10_000_000), help="How many random histories.")
+@click.option("--fault", "faults", multiple=True, help="Only this fault, at every point; may be given again.")
+@click.option(
+    "--replay", "replay_what", help="One history again, with all that happens in it: as a problem names it."
+)
+@click.option("--mutation", help="With --replay: the product broken in this way.")
+@click.option(
+    "--workers", type=click.IntRange(1, 256), help="Histories at the same time; one a processor otherwise."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="The report as Markdown, for a document.")
+def crash(
+    seed: int,
+    quick: bool,
+    nightly: bool,
+    seeds: int | None,
+    faults: tuple[str, ...],
+    replay_what: str | None,
+    mutation: str | None,
+    workers: int | None,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    """At most one touch per key, no receipt lost: against crashes, power cuts, bad lines and disks, and people.
+
+    Daemon, boards, plane and phones in one process on a virtual clock: every fault at every durable write, sync, serial
+    write and read and socket write; random histories; then the product broken on purpose, which must be noticed; then
+    kill -9 of real processes. The phones' own logs and the plane's notebook decide. Exit status 0 only when every zero
+    is zero, every mutation was caught and nothing was left out; 3 when that holds for the part that was asked for.
+    """
+    from edge_daemon.bench.crash.commands import crash_command
+
+    crash_command(
+        seed,
+        quick=quick,
+        nightly=nightly,
+        seeds=seeds,
+        faults=faults,
+        replay_what=replay_what,
+        mutation=mutation,
+        workers=workers,
+        as_json=as_json,
+        as_markdown=as_markdown,
+    )

@@ -81,19 +81,24 @@ def _list(config_path: Path, as_json: bool, release: str | None) -> None:
     from edge_daemon.contract import DeviceDescription
     from edge_daemon.upstream.client import connect_staff
 
-    async def ask() -> tuple[DeviceDescription, ...]:
+    async def ask() -> tuple[tuple[DeviceDescription, ...], str | None]:
         async with connect_staff(Path(config.staff.unix_socket), "devices") as edge:
             if release is not None:
                 await edge.release_hold(release, force=True)
-            return await edge.list_devices()
+            raised = edge.epoch_raised and f"epoch {edge.epoch} since this start: {edge.epoch_raised}"
+            return await edge.list_devices(), raised
 
     with staff_errors():
         config = load_config(config_path)
-        devices = trio.run(ask)
+        devices, raised = trio.run(ask)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(devices)).decode())
     else:
         _show(devices)
+        if raised is not None:
+            click.echo(
+                f"ledger: {raised}. Keys of before are answered as not known; holds and parkings may be missing too."
+            )
     sys.exit(0 if all(device.status == "online" for device in devices) else 1)
 
 

@@ -12,6 +12,7 @@ _COMMANDS: dict[str, str] = {
     "calibration": "edge_daemon.cli.calibration",
     "devices": "edge_daemon.cli.devices",
     "estop": "edge_daemon.cli.estop",
+    "receipts": "edge_daemon.cli.receipts",
     "config": "edge_daemon.cli.config",
 }
 

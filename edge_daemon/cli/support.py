@@ -12,6 +12,7 @@ from calibration.errors import AcceptanceFailed, CalibrationError, Rejected
 from edge_daemon.config import Config, ConfigError, load_config
 from edge_daemon.contract import Refused
 from edge_daemon.leaves import leaves
+from edge_daemon.ledger import LedgerError
 from edge_daemon.upstream.client import EdgeGone
 from edge_daemon.upstream.listeners import EndpointRefused
 
@@ -34,7 +35,7 @@ def staff_errors() -> Iterator[None]:
     except* (AcceptanceFailed, Rejected) as group:
         _say(group)
         sys.exit(1)
-    except* (ConfigError, Refused, EdgeGone, CalibrationError, EndpointRefused) as group:
+    except* (ConfigError, Refused, EdgeGone, CalibrationError, EndpointRefused, LedgerError) as group:
         _say(group)
         sys.exit(2)
 

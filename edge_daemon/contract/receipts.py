@@ -1,6 +1,8 @@
 """The durable record of one action, found by (deviceId, idempotencyKey)."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from edge_daemon.contract.actions import (
     Action,
@@ -19,6 +21,8 @@ from edge_daemon.contract.identity import Actor, BackendKind, DeviceId, FrameId,
 
 ReceiptStatus = Literal["pending", "committed", "failed"]
 ReceiptReason = Literal["interrupted_by_restart", "outcome_unknown"]
+ResolvedAs = Literal["committed", "not_executed"]
+ReviewNote = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,500}\Z")]
 Stage = Literal["accepted", "dispatched", "contact", "hover"]
 STAGES: tuple[Stage, ...] = ("accepted", "dispatched", "contact", "hover")
 
@@ -31,6 +35,22 @@ class Timing(Data, frozen=True, kw_only=True):
     """The board has accepted the command."""
     contact_ms: float | None = None
     hover_ms: float | None = None
+
+
+class Resolution(Data, frozen=True, kw_only=True):
+    """What a person found out about a receipt of which nobody could tell. It stands beside the receipt's own words:
+    `status`, `reason` and `error` stay as they were written."""
+
+    outcome: ResolvedAs
+    note: ReviewNote
+    """How the person knows."""
+    actor: Actor
+    resolved_at: str
+    """A label as in `Receipt`, with its own `clock_synced`."""
+    clock_synced: bool
+    boot_id: str
+    resolved_ns: int
+    """CLOCK_MONOTONIC of that boot."""
 
 
 class Receipt(Data, frozen=True, kw_only=True):
@@ -59,6 +79,8 @@ class Receipt(Data, frozen=True, kw_only=True):
     requires_manual_review: bool = False
     frame_notes: FrameNotes | None = None
     timing: Timing | None = None
+    resolution: Resolution | None = None
+    """Set when a person has settled the review; `requires_manual_review` is then False."""
 
 
 def args_summary(action: Action, text_digest: str) -> dict[str, Any]:

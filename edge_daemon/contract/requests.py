@@ -1,6 +1,6 @@
 """What the plane asks for, and what it is answered; free of any transport."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -74,3 +74,46 @@ class ReceiptAnswer(Data, frozen=True, kw_only=True, omit_defaults=False):
     found: bool
     epoch: int
     receipt: Receipt | None = None
+
+
+ReceiptKind = Literal["pending", "committed", "failed", "unknown"]
+"""For people: each receipt is one of them. `failed`: not executed. `unknown`: `outcome_unknown`, reviewed or not."""
+
+MAX_RECEIPTS = 200
+"""Of one page."""
+
+
+class ReceiptQuery(Data, frozen=True, kw_only=True):
+    """Which receipts somebody wants to see, a page at a time in the order of acceptance."""
+
+    device_id: DeviceId | None = None
+    kind: ReceiptKind | None = None
+    needs_review: bool = False
+    """Only those that wait for a person's word."""
+    since: Annotated[str, Meta(max_length=64)] | None = None
+    """Only those whose `requestedAt`, which is a label and no order, is this or a later one."""
+    oldest_first: bool = False
+    cursor: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
+    """The `next` of the page before; None for the first."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_RECEIPTS)] = MAX_RECEIPTS
+
+    def takes(self, receipt: Receipt) -> bool:
+        return (
+            self.device_id in (None, receipt.device_id)
+            and self.kind in (None, kind_of(receipt))
+            and (receipt.requires_manual_review or not self.needs_review)
+            and (self.since is None or receipt.requested_at >= self.since)
+        )
+
+
+class ReceiptPage(Data, frozen=True, kw_only=True, omit_defaults=False):
+    """Up to `limit` receipts; fewer, or none, are no sign of the end: that is `next` being None."""
+
+    receipts: tuple[Receipt, ...]
+    next: int | None
+
+
+def kind_of(receipt: Receipt) -> ReceiptKind:
+    if receipt.status == "failed" and receipt.reason == "outcome_unknown":
+        return "unknown"
+    return receipt.status

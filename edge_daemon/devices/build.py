@@ -1,10 +1,13 @@
 """Puts a device together from its section of the configuration and the parts of the rig."""
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import trio
+
 from edge_daemon.boards import Board, HandClient, HidClient
-from edge_daemon.cameras.camera import Camera
+from edge_daemon.cameras.camera import Camera, InThread
 from edge_daemon.clock import MonotonicNs, PlaneClock
 from edge_daemon.config import Config, DeviceSection
 from edge_daemon.contract import Receipt
@@ -21,6 +24,7 @@ from edge_daemon.devices.keyboard import Keyboard
 from edge_daemon.devices.parts import Parts
 from edge_daemon.devices.receipts import ReceiptWriter
 from edge_daemon.devices.recovery import Recovery
+from edge_daemon.devices.reviews import Reviews
 from edge_daemon.devices.rigfacts import RigReader
 from edge_daemon.devices.shelf import Shelf
 from edge_daemon.devices.slot import CalibrationSlot
@@ -40,12 +44,15 @@ class House:
     monotonic_ns: MonotonicNs
     boards: Mapping[str, Board]
     cameras: Mapping[str, Camera]
+    random_bits: Callable[[int], int] = secrets.randbits
+    in_thread: InThread = trio.to_thread.run_sync
+    """Runs what blocks for the disk."""
 
 
 def build_fleet(house: House, pending: Sequence[PendingEntry], unattended: Unattended) -> Fleet:
     """All devices of the configuration; `pending`: what the ledger found unfinished, oldest first."""
     changes = Changes()
-    ids = CommandIds(house.monotonic_ns)
+    ids = CommandIds(house.monotonic_ns, house.random_bits)
     devices: dict[str, Device] = {}
     desks: dict[str, StaffDesk] = {}
     for device_id, section in house.config.devices.items():
@@ -63,7 +70,8 @@ def build_fleet(house: House, pending: Sequence[PendingEntry], unattended: Unatt
             device_id, section, parts, drift, house.ledger, reader, ids, house.monotonic_ns
         )
         devices[device_id] = _device(house, device_id, section, parts, drift, own, ids, changes.tell)
-    return Fleet(devices, desks, house.ledger, changes, unattended)
+    reviews = Reviews(house.ledger, house.boot_id, house.clock, house.monotonic_ns, changes.tell)
+    return Fleet(devices, desks, house.ledger, changes, unattended, reviews)
 
 
 def _reader(house: House, device_id: str, section: DeviceSection) -> RigReader:
@@ -88,7 +96,7 @@ def _parts(house: House, section: DeviceSection, reader: RigReader, on_change: C
     keeper: HandKeeper | None = None
     touch: HandTouch | HidTouch
     if reader.hand is not None:
-        hand = HandClient(reader.hand)
+        hand = HandClient(reader.hand, house.monotonic_ns)
         touch = HandTouch(reader.hand, hand, section.motion, slot)
         keeper = HandKeeper(reader.hand, hand, section.motion, house.monotonic_ns)
     else:
@@ -101,7 +109,7 @@ def _parts(house: House, section: DeviceSection, reader: RigReader, on_change: C
         keeper=keeper,
         camera=reader.camera,
         slot=slot,
-        shelf=Shelf(slot, reader),
+        shelf=Shelf(slot, reader, house.in_thread),
         monotonic_ns=house.monotonic_ns,
         on_change=on_change,
     )

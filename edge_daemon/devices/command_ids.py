@@ -1,6 +1,7 @@
 """Ids for board commands: never used twice, and growing, so that a board can tell old ones from new ones."""
 
 import secrets
+from collections.abc import Callable
 
 from edge_daemon.clock import NS_PER_MS, MonotonicNs
 
@@ -15,11 +16,14 @@ class CommandIds:
     ones that a board which stayed up still remembers.
     """
 
-    def __init__(self, monotonic_ns: MonotonicNs) -> None:
+    def __init__(
+        self, monotonic_ns: MonotonicNs, random_bits: Callable[[int], int] = secrets.randbits
+    ) -> None:
         self._now_ns = monotonic_ns
+        self._random_bits = random_bits
         self._last = 0
 
     def next(self) -> int:
-        fresh = (self._now_ns() // NS_PER_MS) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+        fresh = (self._now_ns() // NS_PER_MS) << _RANDOM_BITS | self._random_bits(_RANDOM_BITS)
         self._last = max(self._last + 1, fresh)
         return self._last

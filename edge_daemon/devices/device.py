@@ -171,18 +171,13 @@ class Device:
 
     async def _accept(self, job: Job) -> None:
         request = job.request
-        known = await self._ledger.lookup(self.device_id, request.idempotency_key, request.epoch)
-        if not known.found:
-            if request.epoch is not None and not known.known:
-                raise Refused(
-                    "outcome_unknown",
-                    f"the ledger was made anew or restored since this key was first sent (epoch {request.epoch}, "
-                    f"now {known.epoch}): whether it was executed is not known, and it is not executed now",
-                    field="epoch",
-                )
-            self._refuse_early(job)
         # A known key's command stands in the ledger already; the ledger decides and ignores this one.
-        command = _NO_COMMAND if known.found else self.parts.command_for(request.action, job.cmd_id)
+        command = _NO_COMMAND
+        try:
+            self._refuse_early(job)
+            command = self.parts.command_for(request.action, job.cmd_id)
+        except Refused as refusal:
+            await self._require_known(request, refusal)
         # Made once: a clock measured meanwhile must not make what is told differ from what is durable.
         pending = self._writer.pending(job)
         result = await self._ledger.accept(
@@ -190,6 +185,7 @@ class Device:
             canonical(request.action),
             request.lease.fencing_token,
             command,
+            request.epoch,
         )
         if isinstance(result, Existing):
             job.deduplicated = True
@@ -206,6 +202,20 @@ class Device:
             return
         self._line.append(job)
         self._stir.set()
+
+    async def _require_known(self, request: Dispatch, refusal: Refused) -> None:
+        """A key known to the ledger is answered from there, whatever speaks against acting now. Raises `Refused`."""
+        known = await self._ledger.lookup(self.device_id, request.idempotency_key, request.epoch)
+        if known.found:
+            return
+        if request.epoch is not None and not known.known:
+            raise Refused(
+                "outcome_unknown",
+                f"whether this key, first sent in epoch {request.epoch}, was executed is not known in epoch "
+                f"{known.epoch}, and it is not executed now",
+                field="epoch",
+            )
+        raise refusal
 
     async def _replay(self, job: Job, receipt: Receipt) -> None:
         job.receipt = await self._recovery.final(receipt)

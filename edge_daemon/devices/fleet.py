@@ -17,9 +17,13 @@ from edge_daemon.contract import (
     Picture,
     Receipt,
     ReceiptAnswer,
+    ReceiptPage,
+    ReceiptQuery,
     Refused,
+    ResolvedAs,
 )
 from edge_daemon.devices.device import Device
+from edge_daemon.devices.reviews import Reviews
 from edge_daemon.devices.staff import StaffDesk
 from edge_daemon.ledger import Ledger
 from edge_daemon.staff.unattended import Unattended
@@ -80,12 +84,14 @@ class Fleet:
         ledger: Ledger,
         changes: Changes,
         unattended: Unattended,
+        reviews: Reviews,
     ) -> None:
         self._devices = dict(devices)
         self._desks = dict(desks)
         self._ledger = ledger
         self._changes = changes
         self._unattended = unattended
+        self._reviews = reviews
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Works until cancelled; each hand is then parked within a bound."""
@@ -107,6 +113,10 @@ class Fleet:
     @property
     def epoch(self) -> int:
         return self._ledger.epoch
+
+    @property
+    def epoch_raised(self) -> str | None:
+        return self._ledger.renewed
 
     @property
     def ledger_id(self) -> str:
@@ -134,6 +144,11 @@ class Fleet:
         return await device.eye.look(look)
 
     async def get_receipt(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
+        if device_id not in self._devices:
+            # One that is no longer configured may have receipts.
+            answer = await self._ledger.lookup(device_id, key, epoch)
+            if answer.found:
+                return answer
         return await self._device(device_id).receipt(key, epoch)
 
     async def cancel(self, device_id: str, key: str) -> Outcome:
@@ -153,9 +168,8 @@ class Fleet:
     async def unacknowledged(self, limit: int) -> list[Receipt]:
         return await self._ledger.unacknowledged(limit)
 
-    async def acknowledge(self, device_id: str, key: str) -> None:
-        self._device(device_id)
-        await self._ledger.acknowledge(device_id, key)
+    async def acknowledge(self, device_id: str, key: str, resolved: bool) -> None:
+        await self._ledger.acknowledge(device_id, key, resolved=resolved)
 
     async def raise_epoch(self, above: int) -> None:
         await self._ledger.raise_epoch(above)
@@ -175,6 +189,14 @@ class Fleet:
             orientation = await self._device(device_id).eye.found_orientation()
         await self._desk(device_id).set_orientation(orientation)
         self.device_changed(device_id)
+
+    async def list_receipts(self, query: ReceiptQuery) -> ReceiptPage:
+        return await self._reviews.page(query)
+
+    async def resolve_receipt(
+        self, device_id: str, key: str, outcome: ResolvedAs, note: str, actor: Actor
+    ) -> ReceiptAnswer:
+        return await self._reviews.resolve(device_id, key, outcome, note, actor)
 
     async def rig_facts(self, device_id: str) -> RigFacts:
         facts = self._desk(device_id).facts()

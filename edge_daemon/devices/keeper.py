@@ -72,6 +72,7 @@ class HandKeeper:
 
     async def _make_ready(self, on_change: Callable[[], None]) -> None:
         while isinstance(self.board.status, BoardOnline):
+            connections = self.board.connections
             try:
                 async with self.lock:
                     await self._home_if_needed()
@@ -82,7 +83,9 @@ class HandKeeper:
                 self._not_ready_reason = f"its hand cannot be homed and parked: {error}"
                 logger.warning("%s: %s", self.board.name, self._not_ready_reason)
                 on_change()
-                await self._next_flags_or_status()
+                # A board that came back meanwhile has said all it has to say: nothing more would wake us.
+                if self.board.connections == connections:
+                    await self._next_flags_or_status()
 
     async def _next_flags_or_status(self) -> None:
         """Until the board says something new about itself: an e-stop was cleared, it came back, …"""

@@ -2,7 +2,8 @@
 
 A device dispatches strictly in the order of acceptance and makes each outcome durable before it dispatches the
 next. So of the receipts found pending only the first may have reached a board; those behind it never left the
-line.
+line. An older copy of the ledger tells nothing of that kind: what waited in line when it was taken may have been done
+since, so there the boards are asked about every one.
 """
 
 import logging
@@ -46,7 +47,8 @@ class Recovery:
     async def run(self) -> None:
         """Returns when every one of them is final."""
         for position, entry in enumerate(self._entries):
-            receipt = self._never_begun(entry) if position else await self._asked(entry)
+            in_line = position > 0 and self._ledger.renewed is None
+            receipt = self._never_begun(entry) if in_line else await self._asked(entry)
             await self._ledger.settle(receipt)
             self._settled[receipt.idempotency_key].set()
             self._on_receipt(receipt)

@@ -9,6 +9,7 @@ import trio
 
 from calibration.errors import CalibrationError, CalibrationMissing, Invalidated, StoreError
 from calibration.store import CalibrationStore, Cause, Conditions, Part, StoredCalibration, Usable
+from edge_daemon.cameras.camera import InThread
 from edge_daemon.contract import Refused
 from edge_daemon.devices.rigfacts import RigReader
 from edge_daemon.devices.sight import outline_px
@@ -21,8 +22,11 @@ logger = logging.getLogger(__name__)
 class Shelf:
     """One device's folder of calibrations. Verbs may be called from any task; the disk is waited for in a thread."""
 
-    def __init__(self, slot: CalibrationSlot, reader: RigReader) -> None:
+    def __init__(
+        self, slot: CalibrationSlot, reader: RigReader, in_thread: InThread = trio.to_thread.run_sync
+    ) -> None:
         self._slot = slot
+        self._in_thread = in_thread
         self._reader = reader
         self._store = CalibrationStore(reader.calibration_root, slot.device_id)
         self._loaded_for: Conditions | None = None
@@ -53,7 +57,7 @@ class Shelf:
         async with self._reading:
             conditions = self._conditions()
             try:
-                usable = await trio.to_thread.run_sync(self._store.usable, conditions)
+                usable = await self._in_thread(self._store.usable, conditions)
             except CalibrationError as error:
                 raise Refused("uncalibrated", str(error)) from error
             self._fill(conditions, usable)
@@ -64,8 +68,8 @@ class Shelf:
         """Has `save` write a calibration, and uses it. Raises what it raises; then the former stays in use."""
         async with self._reading:
             conditions = self._conditions()
-            stored = await trio.to_thread.run_sync(save, self._store, conditions)
-            self._fill(conditions, await trio.to_thread.run_sync(self._store.usable, conditions))
+            stored: StoredCalibration = await self._in_thread(save, self._store, conditions)
+            self._fill(conditions, await self._in_thread(self._store.usable, conditions))
         return stored
 
     async def invalidate(self, cause: Cause, moved: str | None) -> None:
@@ -77,7 +81,7 @@ class Shelf:
         async with self._reading:
             stamp = self._conditions().now
             try:
-                await trio.to_thread.run_sync(partial(self._store.invalidate, cause, stamp))
+                await self._in_thread(partial(self._store.invalidate, cause, stamp))
             except StoreError as error:
                 logger.error("%s: what was found is not durable: %s", self._slot.device_id, error)
                 self._slot.moved = moved or str(error)
@@ -92,7 +96,7 @@ class Shelf:
         async with self._reading:
             conditions = self._conditions()
             try:
-                usable = await trio.to_thread.run_sync(self._store.usable, conditions)
+                usable = await self._in_thread(self._store.usable, conditions)
             except CalibrationError as error:
                 self._loaded_for = _without_time(conditions)
                 self._slot.drop(

@@ -13,8 +13,9 @@ from edge_daemon.ledger.errors import (
     UnknownReceipt,
 )
 from edge_daemon.ledger.ledger import Ledger, open_ledger
+from edge_daemon.ledger.retention import Retention
 from edge_daemon.ledger.schema import Connect, connect_file
-from edge_daemon.ledger.types import Acceptance, Accepted, CommandRef, Existing, Hold, PendingEntry
+from edge_daemon.ledger.types import Acceptance, Accepted, CommandRef, Existing, Hold, PendingEntry, Pruned
 
 __all__ = [
     "Acceptance",
@@ -31,6 +32,8 @@ __all__ = [
     "LedgerInUse",
     "LedgerTooNew",
     "PendingEntry",
+    "Pruned",
+    "Retention",
     "SettledAlready",
     "StorageFault",
     "StorageUnavailable",

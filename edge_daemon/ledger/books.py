@@ -4,18 +4,26 @@ Each writing method decides first and writes after, and is run inside the writer
 remembered outside the file except what a rolled back transaction cannot falsify.
 """
 
-import os
 import sqlite3
-import zlib
-from hashlib import blake2b
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from edge_daemon.clock import NS_PER_MS, MonotonicNs
-from edge_daemon.contract import Orientation, Receipt, ReceiptAnswer, Refused
+from edge_daemon.contract import (
+    Orientation,
+    Receipt,
+    ReceiptAnswer,
+    ReceiptPage,
+    ReceiptQuery,
+    Refused,
+    Resolution,
+)
 from edge_daemon.ledger.epoch import FIRST_EPOCH
-from edge_daemon.ledger.errors import LedgerCorrupt, SettledAlready, StorageFault, UnknownReceipt
+from edge_daemon.ledger.errors import SettledAlready, StorageFault, UnknownReceipt
+from edge_daemon.ledger.files import Files
+from edge_daemon.ledger.rows import COLUMNS, Digests, Row, crc_of, encode, row_of
 from edge_daemon.ledger.types import (
     Acceptance,
     Accepted,
@@ -24,53 +32,43 @@ from edge_daemon.ledger.types import (
     Existing,
     Hold,
     PendingEntry,
+    Pruned,
+    Resolved,
 )
 
-_DIGEST_BYTES = 16
-_COLUMNS = "id, key, fingerprint, settled, acknowledged, crc, command, receipt"
-_encode = msgspec.msgpack.Encoder().encode
-_decode_receipt = msgspec.msgpack.Decoder(Receipt).decode
-_decode_command = msgspec.msgpack.Decoder(CommandRef).decode
+PAGE_ROWS = 200
+"""Rows read for one page of receipts: about 3 ms on a small machine, for which an action may have to wait."""
 
+PLENTY_NS = 250 * NS_PER_MS
+"""For so long the room on the disk is not looked at again, where there is twice the reserve: a card takes less than the
+reserve meanwhile, whoever writes."""
 
-class _Row(msgspec.Struct, frozen=True):
-    id: int
-    fingerprint: bytes
-    acknowledged: bool
-    command: CommandRef | None
-    receipt: Receipt
-
-
-class Digests:
-    """Salted, so that two ledgers cannot be compared; the salt is in the file, so a short text can be guessed
-    by whoever holds the file and tries them all."""
-
-    def __init__(self, salt: bytes) -> None:
-        self._salt = salt
-
-    def text(self, text: str) -> str:
-        return self._digest(b"text", text.encode()).hex()
-
-    def key(self, device_id: str, key: str) -> bytes:
-        return self._digest(b"key", msgspec.msgpack.encode((device_id, key)))
-
-    def action(self, canonical: bytes) -> bytes:
-        return self._digest(b"action", canonical)
-
-    def _digest(self, purpose: bytes, content: bytes) -> bytes:
-        return blake2b(content, key=self._salt, person=purpose, digest_size=_DIGEST_BYTES).digest()
+_FIND = f"SELECT {COLUMNS} FROM receipt WHERE key = ?"
+_ASK = (  # one statement for what an acceptance has to know; one row, its first columns NULL for a new key
+    f"SELECT {', '.join(f'receipt.{column.strip()}' for column in COLUMNS.split(','))}, "
+    "EXISTS (SELECT 1 FROM spent_key WHERE key = ?1), "
+    "coalesce((SELECT highest_token FROM device WHERE device_id = ?2), 0), "
+    "(SELECT epoch FROM meta) FROM (SELECT 1) LEFT JOIN receipt ON receipt.key = ?1"
+)
 
 
 class Books:
-    """Used by the writer thread alone. Every method may raise sqlite3.Error and LedgerCorrupt."""
+    """Used by the writer alone. Every method may raise sqlite3.Error and LedgerCorrupt."""
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, monotonic_ns: MonotonicNs, reserve_bytes: int
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        files: Files,
+        monotonic_ns: MonotonicNs,
+        reserve_bytes: int,
     ) -> None:
         self._sql = connection
         self._path = path
+        self._files = files
         self._monotonic_ns = monotonic_ns
         self._reserve_bytes = reserve_bytes
+        self._plenty_until_ns = 0
         ledger_id, salt, lived_before_ms = connection.execute(
             "SELECT ledger_id, salt, lived_before_ms FROM meta"
         ).fetchone()
@@ -83,33 +81,49 @@ class Books:
         ).fetchone()
         self._last_settled: int = last_settled
 
+    def use(self, connection: sqlite3.Connection) -> None:
+        """From now on, of the same file."""
+        self._sql = connection
+
     # -- receipts ----------------------------------------------------------------------------------------------
 
     def accept(
-        self, receipt: Receipt, action_canonical: bytes, fencing_token: int, command: CommandRef
+        self,
+        receipt: Receipt,
+        action_canonical: bytes,
+        fencing_token: int,
+        command: CommandRef,
+        epoch: int | None,
     ) -> Acceptance:
-        """Raises Refused: idempotency_conflict, lease_mismatch, storage_unavailable."""
-        device_id = receipt.device_id
-        key = self.digests.key(device_id, receipt.idempotency_key)
+        """Raises Refused: idempotency_conflict, outcome_unknown, lease_mismatch, storage_unavailable."""
+        device_id, idempotency_key = receipt.device_id, receipt.idempotency_key
+        key = self.digests.key(device_id, idempotency_key)
         fingerprint = self.digests.action(action_canonical)
-        row = self._find(key)
-        if row is not None:
+        *columns, spent, highest, ours = self._sql.execute(_ASK, (key, device_id)).fetchone()
+        if columns[0] is not None:
+            row = row_of(self._path, *columns)
             if row.fingerprint != fingerprint:
                 raise Refused(
                     "idempotency_conflict",
-                    f"key {receipt.idempotency_key} of {device_id} was accepted for another action "
+                    f"key {idempotency_key} of {device_id} was accepted for another action "
                     f"({row.receipt.action}, {row.receipt.status}); use a new key for a new action",
                     field="idempotencyKey",
                 )
             return Existing(row.receipt)
-        if self._is_spent(key):
+        if spent:
             raise Refused(
                 "idempotency_conflict",
-                f"key {receipt.idempotency_key} of {device_id} was used by an action whose receipt has been "
+                f"key {idempotency_key} of {device_id} was used by an action whose receipt has been "
                 "acknowledged and removed since; use a new key for a new action",
                 field="idempotencyKey",
             )
-        highest = self._marks_of(device_id).highest_token
+        if epoch is not None and epoch != ours:
+            raise Refused(
+                "outcome_unknown",
+                f"the ledger was made anew or restored since this key was first sent (epoch {epoch}, now {ours}): "
+                "whether it was executed is not known, and it is not executed now",
+                field="epoch",
+            )
         if fencing_token < highest:
             raise Refused(
                 "lease_mismatch",
@@ -118,13 +132,13 @@ class Books:
                 field="lease.fencingToken",
             )
         self._require_reserve()
-        command_blob, receipt_blob = _encode(command), _encode(receipt)
+        command_blob, receipt_blob = encode(command), encode(receipt)
         self._sql.execute(
             "INSERT INTO receipt (key, fingerprint, acknowledged, crc, command, receipt) VALUES (?, ?, 0, ?, ?, ?)",
             (
                 key,
                 fingerprint,
-                _crc(key, fingerprint, command_blob, receipt_blob),
+                crc_of(key, fingerprint, command_blob, receipt_blob),
                 command_blob,
                 receipt_blob,
             ),
@@ -137,20 +151,60 @@ class Books:
             )
         return Accepted()
 
-    def settle(self, receipt: Receipt) -> None:
-        """Raises SettledAlready, UnknownReceipt."""
+    def settle(self, receipt: Receipt) -> int:
+        """The row's id. The same outcome again changes nothing. Raises SettledAlready, UnknownReceipt."""
         key = self.digests.key(receipt.device_id, receipt.idempotency_key)
         row = self._find(key)
         if row is None:
             raise UnknownReceipt(receipt.device_id, receipt.idempotency_key, "settled")
-        if row.command is None:
+        if not row.pending:
+            if row.receipt == receipt:
+                return row.id
             raise SettledAlready(row.receipt)
-        self._last_settled = max(self._last_settled + 1, self._lived_ms())
-        blob = _encode(receipt)
+        blob = encode(receipt)
         self._sql.execute(
-            "UPDATE receipt SET settled = ?, crc = ?, command = NULL, receipt = ? WHERE id = ?",
-            (self._last_settled, _crc(key, row.fingerprint, None, blob), blob, row.id),
+            "UPDATE receipt SET settled = ?, review = ?, crc = ?, command = NULL, receipt = ? WHERE id = ?",
+            (
+                self._next_settled(),
+                int(receipt.requires_manual_review),
+                crc_of(key, row.fingerprint, None, blob),
+                blob,
+                row.id,
+            ),
         )
+        return row.id
+
+    def resolve(self, device_id: str, idempotency_key: str, resolution: Resolution) -> Resolved:
+        """Raises UnknownReceipt, Refused."""
+        key = self.digests.key(device_id, idempotency_key)
+        row = self._find(key)
+        if row is None:
+            raise UnknownReceipt(device_id, idempotency_key, "resolved")
+        receipt = row.receipt
+        if receipt.resolution is not None:
+            if receipt.resolution.outcome == resolution.outcome:
+                return Resolved(row.id, receipt, row.acknowledged)
+            by = receipt.resolution.actor
+            raise Refused(
+                "invalid_argument",
+                f"key {idempotency_key} of {device_id} was resolved as {receipt.resolution.outcome} by "
+                f"{by.id or by.kind}: that stands",
+                field="outcome",
+            )
+        if not receipt.requires_manual_review:
+            raise Refused(
+                "invalid_argument",
+                f"key {idempotency_key} of {device_id} is {receipt.status} and needs no review",
+                field="idempotencyKey",
+            )
+        receipt = msgspec.structs.replace(receipt, requires_manual_review=False, resolution=resolution)
+        blob = encode(receipt)
+        # Acknowledged or not before: what is said now the plane has not heard.
+        self._sql.execute(
+            "UPDATE receipt SET settled = ?, acknowledged = 0, review = 0, crc = ?, receipt = ? WHERE id = ?",
+            (self._next_settled(), crc_of(key, row.fingerprint, None, blob), blob, row.id),
+        )
+        return Resolved(row.id, receipt, acknowledged=False)
 
     def lookup(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
         digest = self.digests.key(device_id, key)
@@ -161,40 +215,66 @@ class Books:
         complete = ours == FIRST_EPOCH if epoch is None else epoch == ours
         return ReceiptAnswer(known=complete and not self._is_spent(digest), found=False, epoch=ours)
 
+    def page(self, query: ReceiptQuery) -> ReceiptPage:
+        """The next receipts that the query takes, of at most `PAGE_ROWS` looked at."""
+        beyond, order = (">", "ASC") if query.oldest_first else ("<", "DESC")
+        start = query.cursor if query.cursor is not None else 0 if query.oldest_first else 2**63 - 1
+        only = "review = 1 AND" if query.needs_review else ""
+        rows = self._rows(f"WHERE {only} id {beyond} ? ORDER BY id {order} LIMIT {PAGE_ROWS}", start)
+        found: list[Receipt] = []
+        for row in rows:
+            if query.takes(row.receipt):
+                found.append(row.receipt)
+                if len(found) == query.limit:
+                    return ReceiptPage(receipts=tuple(found), next=row.id)
+        return ReceiptPage(receipts=tuple(found), next=rows[-1].id if len(rows) == PAGE_ROWS else None)
+
     def pending(self) -> list[PendingEntry]:
-        """In order of acceptance."""
-        rows = self._rows("WHERE acknowledged = 0 AND settled IS NULL ORDER BY id")
+        """In order of acceptance. Looks at every row: for the start."""
+        rows = self._rows("WHERE settled IS NULL ORDER BY id")
         return [PendingEntry(row.receipt, row.command) for row in rows if row.command is not None]
 
-    def unacknowledged(self, limit: int) -> list[Receipt]:
-        """Final receipts in order of settling."""
-        rows = self._rows("WHERE acknowledged = 0 AND settled IS NOT NULL ORDER BY settled LIMIT ?", limit)
-        return [row.receipt for row in rows]
+    def outbox(self) -> list[int]:
+        """The ids of the final receipts not acknowledged, in order of settling. Looks at every row: for the start."""
+        found = self._sql.execute(
+            "SELECT id FROM receipt WHERE acknowledged = 0 AND settled IS NOT NULL ORDER BY settled"
+        )
+        return [row_id for (row_id,) in found]
 
-    def acknowledge(self, device_id: str, key: str) -> None:
-        """Again, or after the receipt was pruned: nothing happens. Raises UnknownReceipt, also while pending."""
+    def unacknowledged(self, ids: Iterable[int]) -> dict[int, Receipt]:
+        """Of these the ones still to be acknowledged, in the order given."""
+        rows = [row for row_id in ids for row in self._rows("WHERE id = ? AND acknowledged = 0", row_id)]
+        return {row.id: row.receipt for row in rows}
+
+    def acknowledge(self, device_id: str, key: str, resolved: bool) -> int | None:
+        """The id of the row that is acknowledged now; None when there is none any more, or it says more by now.
+
+        Raises UnknownReceipt, also while pending.
+        """
         digest = self.digests.key(device_id, key)
         row = self._find(digest)
         if row is None and self._is_spent(digest):
-            return
-        if row is None or row.command is not None:
+            return None
+        if row is None or row.pending:
             raise UnknownReceipt(device_id, key, "acknowledged")
+        if row.receipt.resolution is not None and not resolved:
+            return None
         if not row.acknowledged:
             self._sql.execute("UPDATE receipt SET acknowledged = 1 WHERE id = ?", (row.id,))
+        return row.id
 
-    def prune(self, older_than_ms: int, keep_newest: int, limit: int) -> int:
-        """The number of receipts removed. Each leaves its key's digest behind."""
+    def prune(self, older_than_ms: int, keep_newest: int, after: int, limit: int) -> Pruned:
+        """Each receipt removed leaves its key's digest behind."""
         self.note_time()
-        oldest_ids = self._sql.execute(
-            # The inner limit bounds the scan: receipts are settled nearly in the order of acceptance.
-            "SELECT id FROM (SELECT id, settled, acknowledged FROM receipt WHERE id <= "
-            "(SELECT coalesce(max(id), 0) FROM receipt) - ? ORDER BY id LIMIT ?) "
-            "WHERE acknowledged = 1 AND settled <= ?",
-            (keep_newest, limit, self._lived_ms() - older_than_ms),
+        looked_at = self._sql.execute(
+            "SELECT id, acknowledged = 1 AND review = 0 AND settled <= ? FROM receipt WHERE id > ? AND id <= "
+            "(SELECT coalesce(max(id), 0) FROM receipt) - ? ORDER BY id LIMIT ?",
+            (self._lived_ms() - older_than_ms, after, keep_newest, limit),
         ).fetchall()
-        self._sql.executemany("INSERT INTO spent_key SELECT key FROM receipt WHERE id = ?", oldest_ids)
-        self._sql.executemany("DELETE FROM receipt WHERE id = ?", oldest_ids)
-        return len(oldest_ids)
+        old = [(row_id,) for row_id, removable in looked_at if removable]
+        self._sql.executemany("INSERT INTO spent_key SELECT key FROM receipt WHERE id = ?", old)
+        self._sql.executemany("DELETE FROM receipt WHERE id = ?", old)
+        return Pruned(len(old), looked_at[-1][0] if len(looked_at) == limit else None)
 
     # -- devices -----------------------------------------------------------------------------------------------
 
@@ -259,54 +339,33 @@ class Books:
 
     # -- rows --------------------------------------------------------------------------------------------------
 
-    def _find(self, key: bytes) -> _Row | None:
-        rows = self._rows("WHERE key = ?", key)
-        return rows[0] if rows else None
+    def _find(self, key: bytes) -> Row | None:
+        columns = self._sql.execute(_FIND, (key,)).fetchone()
+        return None if columns is None else row_of(self._path, *columns)
 
     def _is_spent(self, key: bytes) -> bool:
         return self._sql.execute("SELECT 1 FROM spent_key WHERE key = ?", (key,)).fetchone() is not None
 
-    def _rows(self, where: str, *parameters: bytes | int) -> list[_Row]:
-        found = self._sql.execute(f"SELECT {_COLUMNS} FROM receipt {where}", parameters).fetchall()
-        return [self._row(*columns) for columns in found]
+    def _rows(self, where: str, *parameters: bytes | int) -> list[Row]:
+        found = self._sql.execute(f"SELECT {COLUMNS} FROM receipt {where}", parameters).fetchall()
+        return [row_of(self._path, *columns) for columns in found]
 
-    def _row(
-        self,
-        row_id: int,
-        key: bytes,
-        fingerprint: bytes,
-        settled: int | None,
-        acknowledged: int,
-        crc: int,
-        command: bytes | None,
-        blob: bytes,
-    ) -> _Row:
-        """Nothing that does not fit together leaves here as an answer."""
-        if crc != _crc(key, fingerprint, command, blob):
-            raise self._corrupt(f"receipt row {row_id} does not match its checksum")
-        try:
-            receipt = _decode_receipt(blob)
-            reference = None if command is None else _decode_command(command)
-        except msgspec.DecodeError as error:
-            raise self._corrupt(f"receipt row {row_id} cannot be read: {error}") from error
-        if len({receipt.status == "pending", settled is None, reference is not None}) != 1:
-            raise self._corrupt(f"receipt row {row_id} is {receipt.status} but filed otherwise")
-        return _Row(row_id, fingerprint, bool(acknowledged), reference, receipt)
+    def _next_settled(self) -> int:
+        """Gaps that a rolled back transaction leaves do not matter."""
+        self._last_settled = max(self._last_settled + 1, self._lived_ms())
+        return self._last_settled
 
     def _require_reserve(self) -> None:
         """Accepting is a promise to write an outcome later: room for it must be left."""
-        space = os.statvfs(self._path.parent)
-        free = space.f_bavail * space.f_frsize
+        now_ns = self._monotonic_ns()
+        if now_ns < self._plenty_until_ns:
+            return
+        free = self._files.free_bytes(self._path.parent)
+        if free >= 2 * self._reserve_bytes:
+            self._plenty_until_ns = now_ns + PLENTY_NS
         if free < self._reserve_bytes:
             raise StorageFault(
                 "full",
                 self._path,
                 f"{free} bytes are free, {self._reserve_bytes} are kept for the outcomes of accepted actions",
             ).exception()
-
-    def _corrupt(self, detail: str) -> LedgerCorrupt:
-        return LedgerCorrupt(StorageFault("corrupt", self._path, detail))
-
-
-def _crc(key: bytes, fingerprint: bytes, command: bytes | None, receipt: bytes) -> int:
-    return zlib.crc32(b"".join((key, fingerprint, command or b"", receipt)))

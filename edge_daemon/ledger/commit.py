@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 import outcome
 import trio
 
-from edge_daemon.ledger.errors import StorageFault, fault_of, fault_of_os
+from edge_daemon.ledger.errors import StorageFault, StorageUnavailable, fault_of, fault_of_os
 
 T = TypeVar("T")
 JobKind = Literal["read", "write", "owed"]
@@ -51,11 +51,26 @@ Jobs = Sequence[Job[Any]]
 
 
 class GroupCommit:
-    """Owns the transaction. `fault` says why the last one failed; None when it did not."""
+    """Owns the transaction. `fault` says why the last one failed; None when it did not.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    `trusted` is False from a failing sync until the ledger could be opened anew: what SQLite would read meanwhile may
+    not be what it wrote, and what it would commit may stand behind a gap in its log. Nothing is read or written then.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        reopen: Callable[[], sqlite3.Connection] | None = None,
+    ) -> None:
+        """reopen: gives a connection to trust, or raises sqlite3.Error, OSError or StorageUnavailable.
+
+        None: there is no way back to trust.
+        """
         self._sql = connection
         self._path = path
+        self._reopen = reopen
+        self.trusted = True
         self._owed: list[Job[Any]] = []
         self._writes_since_checkpoint = 0
         self.fault: StorageFault | None = None
@@ -63,6 +78,21 @@ class GroupCommit:
     @property
     def owes(self) -> bool:
         return bool(self._owed)
+
+    def regain_trust(self) -> None:
+        """Tries to; why it could not, `fault` says."""
+        if self.trusted or self._reopen is None:
+            return
+        try:
+            self._sql = self._reopen()
+        except sqlite3.Error as error:
+            self._note(self._fault(error))
+        except StorageUnavailable as error:
+            self._note(error.fault)
+        except OSError as error:
+            self._note(fault_of_os(error, self._path))
+        else:
+            self.trusted = True
 
     def process(self, jobs: Jobs) -> list[Job[Any]]:
         """Runs them; gives back those that have their result, owed ones of earlier calls included.
@@ -72,6 +102,7 @@ class GroupCommit:
         transaction overwrites it in place; so a refused acceptance can only come back when the process dies before
         that. It then comes back as pending and undispatched, and its board says so when it is asked.
         """
+        self.regain_trust()
         finished = self._write_owed()
         writes = [job for job in jobs if job.kind != "read"]
         if writes and self._owed:
@@ -81,6 +112,7 @@ class GroupCommit:
             if self._owed and finished:
                 # The batch failed as a whole; without its new acceptances the outcomes may still fit.
                 finished += self._write_owed()
+        self.regain_trust()
         for job in jobs:
             if job.kind == "read":
                 self._read(job)
@@ -102,6 +134,7 @@ class GroupCommit:
         try:
             self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         except sqlite3.Error as error:
+            self._doubt(error)
             _log.warning("checkpoint failed, the log goes on growing: %s", self._fault(error))
 
     def _write_owed(self) -> list[Job[Any]]:
@@ -109,9 +142,9 @@ class GroupCommit:
         return self._write(owed) if owed else []
 
     def _write(self, jobs: Jobs) -> list[Job[Any]]:
-        fault = self._transact(jobs)
-        self._note(fault)
-        if fault is not None:
+        if self.trusted:
+            self._note(self._transact(jobs))
+        if self.fault is not None:
             return self._refuse(jobs)
         self._writes_since_checkpoint += len(jobs)
         return list(jobs)
@@ -133,33 +166,49 @@ class GroupCommit:
     def _transact(self, jobs: Jobs) -> StorageFault | None:
         try:
             self._sql.execute("BEGIN IMMEDIATE")
+            if len(jobs) == 1:
+                # Nobody else's writes to keep: the usual case, and two statements fewer.
+                self._sql.execute("COMMIT" if self._run(jobs[0]) else "ROLLBACK")
+                return None
             for job in jobs:
-                self._run(job)
+                self._sql.execute("SAVEPOINT job")
+                if not self._run(job):
+                    self._sql.execute("ROLLBACK TO job")
+                self._sql.execute("RELEASE job")
             self._sql.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
+            self._doubt(error)
             return self._fault(error)
         return None
 
-    def _run(self, job: Job[Any]) -> None:
-        """A job that is refused, or mistaken, takes back its own writes only; a failing disk ends the batch."""
-        self._sql.execute("SAVEPOINT job")
+    def _run(self, job: Job[Any]) -> bool:
+        """Whether its writes stand. One that is refused, or mistaken, has to take back its own; a failing disk ends
+        the batch."""
         job.result = outcome.capture(job.body)
-        if isinstance(job.result, outcome.Error):
-            error = job.result.error
-            if isinstance(error, sqlite3.Error) and fault_of(error, self._path) is not None:
-                raise error
-            if isinstance(error, OSError):
-                job.result = outcome.Error(fault_of_os(error, self._path).exception())
-            self._sql.execute("ROLLBACK TO job")
-        self._sql.execute("RELEASE job")
+        if isinstance(job.result, outcome.Value):
+            return True
+        error = job.result.error
+        if isinstance(error, sqlite3.Error) and fault_of(error, self._path) is not None:
+            raise error
+        if isinstance(error, OSError):
+            job.result = outcome.Error(fault_of_os(error, self._path).exception())
+        return False
 
     def _read(self, job: Job[Any]) -> None:
+        if not self.trusted:
+            self._fail(job)
+            return
         job.result = outcome.capture(job.body)
         if isinstance(job.result, outcome.Error) and isinstance(job.result.error, sqlite3.Error):
             fault = fault_of(job.result.error, self._path)
             if fault is not None:
                 job.result = outcome.Error(fault.exception())
+
+    def _doubt(self, error: sqlite3.Error) -> None:
+        if error.sqlite_errorcode == sqlite3.SQLITE_IOERR_FSYNC:
+            self.trusted = False
+            self._note(self._fault(error))
 
     def _roll_back(self) -> None:
         if not self._sql.in_transaction:  # SQLite rolls back by itself after some errors

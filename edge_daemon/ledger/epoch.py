@@ -9,11 +9,12 @@ What this cannot see: both files put back together (the plane's memory of the ep
 taken and put back within one opening that ended in a crash.
 """
 
-import os
 import zlib
 from pathlib import Path
 
 import msgspec
+
+from edge_daemon.ledger.files import Files, write_durably
 
 FIRST_EPOCH = 1
 
@@ -62,14 +63,14 @@ def lineage(witness: Witness | None, stamp: Stamp | None) -> Lineage:
     return Lineage(epoch + 1, "the ledger file is an older copy, or another one than last time")
 
 
-def new_nonce() -> str:
-    return os.urandom(12).hex()
+def new_nonce(files: Files) -> str:
+    return files.random_bytes(12).hex()
 
 
-def read_witness(path: Path) -> Witness | None:
+def read_witness(files: Files, path: Path) -> Witness | None:
     """None when there is no such file. Raises WitnessUnreadable, OSError."""
     try:
-        content = path.read_bytes()
+        content = files.read(path)
     except FileNotFoundError:
         return None
     body, _, check = content.rpartition(b"\n#")
@@ -81,26 +82,10 @@ def read_witness(path: Path) -> Witness | None:
         raise WitnessUnreadable(f"{path}: {error}") from error
 
 
-def write_witness(path: Path, witness: Witness) -> None:
+def write_witness(files: Files, path: Path, witness: Witness) -> None:
     """Durable when it returns; the old content or the new is there after a power cut. Raises OSError."""
     body = msgspec.json.encode(witness)
-    temporary = path.with_name(path.name + ".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(body + b"\n#" + _check(body) + b"\n")
-        file.flush()
-        os.fsync(descriptor)
-    os.replace(temporary, path)
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Makes created, renamed and removed names durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_durably(files, path, body + b"\n#" + _check(body) + b"\n")
 
 
 def _check(body: bytes) -> bytes:

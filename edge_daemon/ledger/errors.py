@@ -148,7 +148,7 @@ def fault_of(error: sqlite3.Error, path: Path) -> StorageFault | None:
 
 
 def fault_of_findings(findings: Sequence[str], path: Path) -> StorageFault:
-    """The fault behind what `PRAGMA quick_check` found: it words even an unreadable sector as a finding."""
+    """The fault behind what `PRAGMA integrity_check` found: it words even an unreadable sector as a finding."""
     codes = [int(code) for finding in findings for code in re.findall(r"error code=(\d+)", finding)]
     kinds = {_KIND_OF_CODE.get(code & 0xFF, "corrupt") for code in codes}
     return StorageFault("io" if kinds == {"io"} else "corrupt", path, "; ".join(findings))

@@ -4,19 +4,37 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from edge_daemon.clock import MonotonicNs, machine_boot_id
-from edge_daemon.contract import Orientation, Receipt, ReceiptAnswer
+from edge_daemon.contract import (
+    Orientation,
+    Receipt,
+    ReceiptAnswer,
+    ReceiptPage,
+    ReceiptQuery,
+    Resolution,
+)
 from edge_daemon.ledger.commit import Job
 from edge_daemon.ledger.errors import StorageFault
+from edge_daemon.ledger.files import OS_FILES, Files
 from edge_daemon.ledger.opening import OpenLedger, open_files
 from edge_daemon.ledger.schema import Connect, connect_file
-from edge_daemon.ledger.types import Acceptance, Accepted, CommandRef, DeviceMarks, Hold, PendingEntry
-from edge_daemon.ledger.writer import Writer
+from edge_daemon.ledger.types import (
+    Acceptance,
+    Accepted,
+    CommandRef,
+    DeviceMarks,
+    Hold,
+    PendingEntry,
+    Pruned,
+    Resolved,
+)
+from edge_daemon.ledger.writer import LedgerWriter, NewWriter, Writer
 
 RESERVE_BYTES = 32 * 2**20
 """Kept free for outcomes: no action is accepted when the file system has less."""
@@ -24,8 +42,8 @@ RESERVE_BYTES = 32 * 2**20
 RETRY_S = 1.0
 """How often a disk that has refused an outcome is tried again."""
 
-PRUNE_LIMIT = 500
-"""Rows looked at by one `prune`: a transaction of about a quarter of a megabyte."""
+PRUNE_LIMIT = 100
+"""Rows looked at by one `prune`: a transaction of some 150 kB, and the longest that an action waits for it."""
 
 T = TypeVar("T")
 
@@ -39,12 +57,21 @@ class Ledger:
     Whoever accepts a receipt shields that call, or settles what may have been accepted.
     """
 
-    def __init__(self, writer: Writer, opened: OpenLedger, marks: dict[str, DeviceMarks], epoch: int) -> None:
+    def __init__(
+        self,
+        writer: LedgerWriter,
+        opened: OpenLedger,
+        marks: dict[str, DeviceMarks],
+        epoch: int,
+        outbox: list[int],
+    ) -> None:
         self._writer = writer
         self._opened = opened
         self._books = opened.books
         self._marks = marks
         self._epoch = epoch
+        # In order of settling; changed only by what is durable.
+        self._outbox = dict.fromkeys(outbox)
 
     # -- what is known without asking the disk -----------------------------------------------------------------
 
@@ -93,20 +120,27 @@ class Ledger:
     # -- receipts ----------------------------------------------------------------------------------------------
 
     async def accept(
-        self, receipt: Receipt, action_canonical: bytes, fencing_token: int, command: CommandRef
+        self,
+        receipt: Receipt,
+        action_canonical: bytes,
+        fencing_token: int,
+        command: CommandRef,
+        epoch: int | None = None,
     ) -> Acceptance:
         """Makes a pending receipt durable; from then on its key is answered from here.
 
         action_canonical: decides whether the same key asks for the same thing; only a salted digest is kept.
+        epoch: the ledger's when the asker sent the key for the first time; None when not remembered.
         Existing, with the receipt as it stands, for a key accepted before with the same action: its token is
         not looked at, nothing will be executed for it.
-        Raises Refused: `idempotency_conflict` (the key was used for another action), `lease_mismatch` (a higher
+        Raises Refused: `idempotency_conflict` (the key was used for another action, or its receipt was pruned),
+        `outcome_unknown` (the key is of another epoch: this ledger may lack its receipt), `lease_mismatch` (a higher
         token has been seen for the device), `storage_unavailable` (nothing was stored: no action may follow).
         Raises ValueError when the receipt is not pending.
         """
         if receipt.status != "pending":
             raise ValueError(f"a receipt is accepted as pending, not as {receipt.status}")
-        body = partial(self._books.accept, receipt, action_canonical, fencing_token, command)
+        body = partial(self._books.accept, receipt, action_canonical, fencing_token, command, epoch)
 
         def publish(acceptance: Acceptance) -> None:
             marks = self._marks_of(receipt.device_id)
@@ -125,7 +159,23 @@ class Ledger:
         """
         if receipt.status == "pending":
             raise ValueError("a receipt is settled as committed or failed, not as pending")
-        await self._writer.submit(Job(partial(self._books.settle, receipt), "owed"))
+        body = partial(self._books.settle, receipt)
+        await self._writer.submit(Job(body, "owed", self._into_outbox))
+
+    async def resolve(self, device_id: str, key: str, resolution: Resolution) -> Receipt:
+        """A person says what became of an action that nobody could tell of; returns the receipt with that in it.
+
+        What it said before stays in it. It goes to the outbox once more. Saying the same outcome again changes nothing,
+        the first word stands.
+        Raises UnknownReceipt; Refused `invalid_argument`: it needs no review, or was resolved as something else.
+        """
+
+        def publish(resolved: Resolved) -> None:
+            if not resolved.acknowledged:
+                self._into_outbox(resolved.id)
+
+        body = partial(self._books.resolve, device_id, key, resolution)
+        return (await self._writer.submit(Job(body, "write", publish))).receipt
 
     async def lookup(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
         """What is durable about a key.
@@ -142,24 +192,45 @@ class Ledger:
 
     async def unacknowledged(self, limit: int) -> list[Receipt]:
         """The outbox: final receipts in order of settling, at most `limit`."""
-        return await self._read(partial(self._books.unacknowledged, limit))
+        oldest = list(islice(self._outbox, limit))
 
-    async def acknowledge(self, device_id: str, key: str) -> None:
-        """The plane has the final receipt. Saying it again does nothing.
+        def publish(found: dict[int, Receipt]) -> None:
+            for row_id in oldest:
+                if row_id not in found:  # a refused acknowledgement may have become durable after all
+                    self._outbox.pop(row_id, None)
 
+        body = partial(self._books.unacknowledged, oldest)
+        return list((await self._writer.submit(Job(body, "read", publish))).values())
+
+    async def acknowledge(self, device_id: str, key: str, *, resolved: bool = False) -> None:
+        """The plane has the final receipt, `resolved`: with its resolution. Saying it again does nothing.
+
+        An acknowledgement of a receipt that has been resolved since does nothing either: that word goes out first.
         Raises UnknownReceipt when there is none, or when it is still pending.
         """
-        await self._write(partial(self._books.acknowledge, device_id, key))
 
-    async def prune(self, older_than_ms: int, keep_newest: int, limit: int = PRUNE_LIMIT) -> int:
-        """Removes acknowledged receipts settled longer ago than `older_than_ms`, and returns how many.
+        def publish(row_id: int | None) -> None:
+            if row_id is not None:
+                self._outbox.pop(row_id, None)
 
-        The newest `keep_newest` stay in any case; at most `limit` are looked at, so that no transaction is long:
-        call again while it returns `limit`. Age is time during which the machine ran (monotonic, summed over its
-        boots), so never too high. A removed key's digest stays: it is refused if it comes again, and looked up
-        as not known.
+        body = partial(self._books.acknowledge, device_id, key, resolved)
+        await self._writer.submit(Job(body, "write", publish))
+
+    async def receipts(self, query: ReceiptQuery) -> ReceiptPage:
+        """A page of receipts, for people. Short: whoever wants many asks again from its `next`."""
+        return await self._read(partial(self._books.page, query))
+
+    async def prune(
+        self, older_than_ms: int, keep_newest: int, after: int = 0, limit: int = PRUNE_LIMIT
+    ) -> Pruned:
+        """Removes receipts settled longer ago than `older_than_ms` that are acknowledged and wait for no review.
+
+        The newest `keep_newest` stay in any case; at most `limit` are looked at, so that no transaction is long: call
+        again with the `after` of the answer, while it has one. Age is time during which the machine ran (monotonic,
+        summed over its boots), so never too high. A removed key's digest stays: it is refused if it comes again, and
+        looked up as not known.
         """
-        return await self._write(partial(self._books.prune, older_than_ms, keep_newest, limit))
+        return await self._write(partial(self._books.prune, older_than_ms, keep_newest, after, limit))
 
     # -- devices and epoch -------------------------------------------------------------------------------------
 
@@ -184,6 +255,11 @@ class Ledger:
 
         await self._writer.submit(Job(partial(self._opened.raise_epoch, above), "write", publish))
 
+    def _into_outbox(self, row_id: int) -> None:
+        """At its end: also what has been there before."""
+        self._outbox.pop(row_id, None)
+        self._outbox[row_id] = None
+
     def _marks_of(self, device_id: str) -> DeviceMarks:
         return self._marks.get(device_id, DeviceMarks())
 
@@ -204,21 +280,25 @@ async def open_ledger(
     *,
     boot_id: str | None = None,
     connect: Connect = connect_file,
+    files: Files = OS_FILES,
+    new_writer: NewWriter = Writer,
     reserve_bytes: int = RESERVE_BYTES,
     retry_s: float = RETRY_S,
 ) -> AsyncIterator[Ledger]:
     """The ledger in the file `path`, made when there is none, with `.lock` and `.witness` files beside it.
 
-    boot_id: of the machine, this boot's when not given. connect: see `schema.Connect`.
+    boot_id: of the machine, this boot's when not given. connect, files, new_writer: a simulation hands in its own, see
+    `schema.Connect`, `files.Files`, `writer.LedgerWriter`.
     On leaving, what was queued is finished and the file closed, cancelled or not.
     Raises LedgerInUse (with the holder's pid), LedgerCorrupt, LedgerTooNew, StorageUnavailable.
     """
     boot = machine_boot_id() if boot_id is None else boot_id
-    writer = Writer(retry_s)
-    opened = await writer.start(partial(open_files, path, monotonic_ns, boot, connect, reserve_bytes))
+    writer = new_writer(retry_s)
+    opened = await writer.start(partial(open_files, path, monotonic_ns, boot, connect, files, reserve_bytes))
     try:
         marks = await writer.submit(Job(opened.books.marks, "read"))
         epoch = await writer.submit(Job(opened.books.epoch, "read"))
-        yield Ledger(writer, opened, marks, epoch)
+        outbox = await writer.submit(Job(opened.books.outbox, "read"))
+        yield Ledger(writer, opened, marks, epoch, outbox)
     finally:
         await writer.close()

@@ -2,11 +2,14 @@
 
 import contextlib
 import logging
-import os
 import sqlite3
+from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from edge_daemon.clock import NS_PER_MS, MonotonicNs
+from edge_daemon.contract import Receipt
 from edge_daemon.ledger import schema
 from edge_daemon.ledger.books import Books
 from edge_daemon.ledger.epoch import (
@@ -18,8 +21,17 @@ from edge_daemon.ledger.epoch import (
     read_witness,
     write_witness,
 )
-from edge_daemon.ledger.errors import LedgerCorrupt, StorageFault, fault_of, fault_of_os
-from edge_daemon.ledger.lock import LockFile
+from edge_daemon.ledger.errors import (
+    LedgerCorrupt,
+    StorageFault,
+    StorageUnavailable,
+    fault_of,
+    fault_of_os,
+)
+from edge_daemon.ledger.files import Files, Lock, make_directories, sync_name
+from edge_daemon.ledger.log_check import missing_transactions
+
+_ROWS_FOR_SALT = 8
 
 _log = logging.getLogger("edge_daemon.ledger")
 
@@ -30,7 +42,9 @@ class OpenLedger:
     def __init__(
         self,
         path: Path,
-        lock: LockFile,
+        connect: schema.Connect,
+        files: Files,
+        lock: Lock,
         connection: sqlite3.Connection,
         books: Books,
         nonce: str,
@@ -40,7 +54,10 @@ class OpenLedger:
         self.connection = connection
         self.books = books
         self.renewed = renewed
+        self._connect = connect
+        self._files = files
         self._lock = lock
+        self._connected = True
         self._nonce = nonce
 
     def raise_epoch(self, above: int) -> int:
@@ -48,44 +65,75 @@ class OpenLedger:
         epoch = self.books.epoch()
         if above <= epoch:
             return epoch
-        write_witness(_witness_path(self.path), Witness(above + 1, self._nonce))
+        write_witness(self._files, _witness_path(self.path), Witness(above + 1, self._nonce))
         self.books.set_epoch(above + 1)
         return above + 1
 
-    def close(self) -> None:
-        """A copy taken while the ledger was open is told from it afterwards by the nonce written here."""
+    def reopen(self) -> sqlite3.Connection:
+        """A connection to trust, after a sync has failed on the one there was.
+
+        Of that one's log a part may be gone any moment, see `schema.close_unmoved`; and a transaction that failed may
+        stand in it complete. Hence first a harmless one in its place, durable; then recovery, by the log's checksums.
+        Raises StorageUnavailable, sqlite3.Error, OSError: to be called again then.
+        """
+        if self._connected:
+            schema.write_anything(self.connection)
+            schema.close_unmoved(self.connection, self.path)
+            self._connected = False
+        self.connection = _connected(self._connect, self._files, self.path)
+        self._connected = True
+        self.books.use(self.connection)
+        _log.warning("ledger %s: opened anew after a failing sync", self.path)
+        return self.connection
+
+    def close(self, trusted: bool = True) -> None:
+        """A copy taken while the ledger was open is told from it afterwards by the nonce written here.
+
+        trusted: no sync has failed on the connection.
+        """
         try:
+            if not trusted:
+                self.reopen()
             self.books.note_time()
-            self._nonce = _change_nonce(self.connection, self.path, self.books.epoch(), self._nonce)
-        except (sqlite3.Error, OSError) as error:
+            self._nonce = _change_nonce(
+                self.connection, self._files, self.path, self.books.epoch(), self._nonce
+            )
+            self.connection.close()
+        except (sqlite3.Error, OSError, StorageUnavailable) as error:
             # Either of the two nonces is accepted at the next opening: nothing is lost by it.
             _log.warning("ledger %s closes without a new nonce: %s", self.path, error)
+            if self._connected:
+                schema.close_unmoved(self.connection, self.path)
         finally:
-            self.connection.close()
             self._lock.release()
 
 
 def open_files(
-    path: Path, monotonic_ns: MonotonicNs, boot_id: str, connect: schema.Connect, reserve_bytes: int
+    path: Path,
+    monotonic_ns: MonotonicNs,
+    boot_id: str,
+    connect: schema.Connect,
+    files: Files,
+    reserve_bytes: int,
 ) -> OpenLedger:
     """Raises LedgerInUse, LedgerCorrupt, LedgerTooNew, StorageUnavailable; then nothing stays open or locked."""
     with contextlib.ExitStack() as undo:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = LockFile.acquire(path.with_name(path.name + ".lock"), path)
+            make_directories(files, path.parent)
+            lock = files.lock(path.with_name(path.name + ".lock"), path)
             undo.callback(lock.release)
-            witness, missing = _found_or_created(path, connect)
-            connection = connect(path)
-            undo.callback(connection.close)
-            schema.prepare(connection, path)
+            witness, missing = _found_or_created(path, connect, files)
+            connection = _connected(connect, files, path)
+            undo.callback(schema.close_unmoved, connection, path)
             stamp = _stamp(connection, path)
             line = lineage(witness, stamp)
             renewed = missing or line.renewed
             if renewed is not None:
                 _log.warning("ledger %s goes on in epoch %d: %s", path, line.epoch, renewed)
-            nonce = _change_nonce(connection, path, line.epoch, stamp.nonce)
+            nonce = _change_nonce(connection, files, path, line.epoch, stamp.nonce)
             _begin_boot(connection, boot_id, monotonic_ns() // NS_PER_MS)
-            books = Books(connection, path, monotonic_ns, reserve_bytes)
+            books = Books(connection, path, files, monotonic_ns, reserve_bytes)
+            _require_own_salt(connection, books, path)
         except sqlite3.Error as error:
             fault = fault_of(error, path) or StorageFault(
                 "corrupt", path, f"tables not as they should be: {error}"
@@ -94,32 +142,58 @@ def open_files(
         except OSError as error:
             raise fault_of_os(error, path).exception() from error
         undo.pop_all()
-        return OpenLedger(path, lock, connection, books, nonce, renewed)
+        return OpenLedger(path, connect, files, lock, connection, books, nonce, renewed)
 
 
-def _found_or_created(path: Path, connect: schema.Connect) -> tuple[Witness | None, str | None]:
+def _found_or_created(path: Path, connect: schema.Connect, files: Files) -> tuple[Witness | None, str | None]:
     """The witness as it stands once the ledger file is there; and, when it had to be made anew, why."""
     unreadable: WitnessUnreadable | None = None
     try:
-        witness = read_witness(_witness_path(path))
+        witness = read_witness(files, _witness_path(path))
     except WitnessUnreadable as error:
         witness, unreadable = None, error
-    if path.exists():
-        _refuse_empty(path)
-        _restrict(path)
+    if files.exists(path):
+        _refuse_empty(path, files)
+        _restrict(path, files)
         return witness, None
     log = Path(f"{path}-wal")
-    if log.exists():
+    if files.exists(log):
         # SQLite would delete it as an orphan, and with it what was committed last.
         raise _corrupt(path, f"the file is missing but its log {log.name} is there")
     if unreadable is not None:
         raise _corrupt(path, f"the file is missing and its witness cannot be read: {unreadable}")
+    sync_name(files, path.parent)  # whoever made the directory may have died before
     born = lineage(witness, None)
-    witness = Witness(born.epoch, None, new_nonce())
-    write_witness(_witness_path(path), witness)
+    witness = Witness(born.epoch, None, new_nonce(files))
+    write_witness(files, _witness_path(path), witness)
     assert witness.next is not None
-    schema.create(path, connect, Stamp(born.epoch, witness.next))
+    schema.create(path, connect, files, Stamp(born.epoch, witness.next))
     return witness, born.renewed
+
+
+def _connected(connect: schema.Connect, files: Files, path: Path) -> sqlite3.Connection:
+    """Checked, and its log empty. Raises StorageUnavailable, LedgerTooNew, sqlite3.Error; it is closed then."""
+    log_path = Path(f"{path}-wal")
+    log = files.read(log_path) if files.exists(log_path) else b""
+    connection = connect(path)
+    try:
+        if log:
+            _require_whole_log(connection, files, path, log)
+        schema.prepare(connection, path)
+        schema.empty_log(connection, path)
+    except BaseException:
+        schema.close_unmoved(connection, path)
+        raise
+    return connection
+
+
+def _require_whole_log(connection: sqlite3.Connection, files: Files, path: Path, log: bytes) -> None:
+    taken = schema.frames_taken(connection, path)
+    missing = missing_transactions(log, taken, schema.PAGE_BYTES, partial(files.read, path))
+    if missing:
+        raise _corrupt(
+            path, f"its log is damaged, {missing} transactions behind the damage cannot be read any more"
+        )
 
 
 def _stamp(connection: sqlite3.Connection, path: Path) -> Stamp:
@@ -129,12 +203,29 @@ def _stamp(connection: sqlite3.Connection, path: Path) -> Stamp:
     return Stamp(*found)
 
 
-def _change_nonce(connection: sqlite3.Connection, path: Path, epoch: int, old: str) -> str:
+def _require_own_salt(connection: sqlite3.Connection, books: Books, path: Path) -> None:
+    """With a damaged one no key would be found any more. Single damaged rows are told when they are asked for."""
+    rows = connection.execute(
+        f"SELECT key, receipt FROM receipt ORDER BY id DESC LIMIT {_ROWS_FOR_SALT}"
+    ).fetchall()
+    if rows and not any(_is_key_of(books, key, blob) for key, blob in rows):
+        raise _corrupt(path, "the salt of its keys is damaged")
+
+
+def _is_key_of(books: Books, key: bytes, blob: bytes) -> bool:
+    try:
+        receipt = msgspec.msgpack.decode(blob, type=Receipt)
+    except msgspec.DecodeError:
+        return False
+    return books.digests.key(receipt.device_id, receipt.idempotency_key) == key
+
+
+def _change_nonce(connection: sqlite3.Connection, files: Files, path: Path, epoch: int, old: str) -> str:
     """Witness, ledger, witness: after a cut at any point the two still know each other."""
-    new = new_nonce()
-    write_witness(_witness_path(path), Witness(epoch, old, new))
+    new = new_nonce(files)
+    write_witness(files, _witness_path(path), Witness(epoch, old, new))
     connection.execute("UPDATE meta SET epoch = ?, nonce = ?", (epoch, new))
-    write_witness(_witness_path(path), Witness(epoch, new))
+    write_witness(files, _witness_path(path), Witness(epoch, new))
     return new
 
 
@@ -146,17 +237,16 @@ def _begin_boot(connection: sqlite3.Connection, boot_id: str, now_ms: int) -> No
     )
 
 
-def _refuse_empty(path: Path) -> None:
+def _refuse_empty(path: Path, files: Files) -> None:
     """SQLite takes an empty file for a new one and would throw its log away."""
-    if path.stat().st_size == 0:
+    if files.size(path) == 0:
         raise _corrupt(path, "the file is empty")
 
 
-def _restrict(path: Path) -> None:
+def _restrict(path: Path, files: Files) -> None:
     """A copy put back by hand may have come with wider rights."""
     for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        if file.exists() and file.stat().st_mode & 0o077:
-            os.chmod(file, 0o600)
+        files.restrict(file)
 
 
 def _witness_path(path: Path) -> Path:

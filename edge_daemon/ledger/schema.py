@@ -1,13 +1,15 @@
 """The tables, and how a connection to them is made, checked and brought up to date."""
 
-import os
+import contextlib
 import sqlite3
-import uuid
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from edge_daemon.ledger.epoch import Stamp, sync_directory
+from edge_daemon.ledger.epoch import Stamp
 from edge_daemon.ledger.errors import LedgerCorrupt, LedgerTooNew, StorageFault, fault_of_findings
+from edge_daemon.ledger.files import Files
 
 APPLICATION_ID = 0x45444C47
 """'EDLG': tells a ledger from any other SQLite file."""
@@ -18,7 +20,11 @@ PAGE_BYTES = 4096
 BUSY_TIMEOUT_S = 1.0
 """For a person's sqlite3 shell that holds the file for a moment; another daemon is kept out by the lock file."""
 
+_NO_CHECKPOINT_ON_CLOSE = 1006
+"""SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, https://www.sqlite.org/c3ref/c_dbconfig_defensive.html"""
+
 _SALT_BYTES = 32
+_ID_BYTES = 16
 
 Connect = Callable[[Path], sqlite3.Connection]
 """Opens an existing ledger file for reading and writing, in autocommit mode.
@@ -67,7 +73,16 @@ ALTER TABLE device ADD COLUMN orientation TEXT  -- how staff said the screen is 
     CHECK (orientation IN ('portrait', 'landscape_left', 'portrait_upside_down', 'landscape_right'));
 """
 
-MIGRATIONS: tuple[str, ...] = (_SCHEMA_1, _SCHEMA_2)
+# Receipts have `resolution` from here on. What an open receipt is to be found by was an index, and a page more to write
+# for each acceptance and each acknowledgement; the ledger reads them once, when it is opened.
+_SCHEMA_3 = """
+ALTER TABLE receipt ADD COLUMN review INTEGER NOT NULL DEFAULT 0;  -- 1: a person has yet to say what happened
+UPDATE receipt SET review = 1 WHERE instr(receipt, CAST('requiresManualReview' AS BLOB)) > 0;
+CREATE INDEX unreviewed_receipt ON receipt (review) WHERE review = 1;
+DROP INDEX open_receipt;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_SCHEMA_1, _SCHEMA_2, _SCHEMA_3)
 """Script n brings version n to n+1; a script that has been released is never edited, a new one follows it.
 
 A change of the stored structs (`Receipt`, `CommandRef`) that an earlier program or an earlier row cannot be read with
@@ -86,12 +101,33 @@ def connect_file(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
 
 
-def create(path: Path, connect: Connect, stamp: Stamp) -> None:
+def close_unmoved(connection: sqlite3.Connection, path: Path) -> None:
+    """Closes, and leaves the log to the next opening, which takes from it only what its checksums vouch for.
+
+    An ordinary close moves the log into the file first. After a failing sync that is no good: the kernel takes the
+    pages it could not write for written, forgets them when it likes, and what SQLite then reads where it wrote a
+    committed page is something else.
+    """
+    if hasattr(connection, "setconfig"):  # Python 3.12
+        connection.setconfig(_NO_CHECKPOINT_ON_CLOSE, True)
+        connection.close()
+        return
+    # SQLite moves nothing while somebody else is connected, and a reader cannot when it is the last.
+    with contextlib.ExitStack() as connected:
+        # One that finds the file damaged is connected all the same.
+        with contextlib.suppress(sqlite3.Error):
+            reader = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S)
+            connected.callback(reader.close)
+            reader.execute("PRAGMA user_version").fetchone()
+        connection.close()
+
+
+def create(path: Path, connect: Connect, files: Files, stamp: Stamp) -> None:
     """Makes an empty ledger at `path`, complete or not at all. Raises sqlite3.Error, OSError."""
     fresh = path.with_name(path.name + ".new")
     for leftover in (fresh, Path(f"{fresh}-wal"), Path(f"{fresh}-shm"), Path(f"{fresh}-journal")):
-        leftover.unlink(missing_ok=True)
-    os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        files.unlink(leftover)
+    files.create(fresh)
     connection = connect(fresh)
     try:
         # Not yet in WAL mode: every commit below is in the file itself, so that one rename moves everything.
@@ -100,17 +136,18 @@ def create(path: Path, connect: Connect, stamp: Stamp) -> None:
         migrate(connection, path)
         connection.execute(
             "INSERT INTO meta VALUES (1, ?, ?, ?, ?, '', 0, 0)",
-            (uuid.uuid4().hex, os.urandom(_SALT_BYTES), stamp.epoch, stamp.nonce),
+            (
+                files.random_bytes(_ID_BYTES).hex(),
+                files.random_bytes(_SALT_BYTES),
+                stamp.epoch,
+                stamp.nonce,
+            ),
         )
     finally:
         connection.close()
-    descriptor = os.open(fresh, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.rename(fresh, path)
-    sync_directory(path.parent)
+    files.sync(fresh)
+    files.rename(fresh, path)
+    files.sync_directory(path.parent)
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -118,9 +155,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
 
     Raises LedgerCorrupt, LedgerTooNew, StorageUnavailable, sqlite3.Error.
     """
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    if application_id != APPLICATION_ID:
-        raise _corrupt(path, f"an SQLite file but no ledger (application id {application_id:#x})")
+    _require_ledger(connection, path)
     connection.execute("PRAGMA synchronous = FULL")  # NORMAL loses acknowledged commits when power fails
     connection.execute("PRAGMA wal_autocheckpoint = 0")  # done by the writer after it has woken its waiters
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -132,10 +167,37 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StorageFault(
             "io", path, f"this file system cannot hold a WAL ledger ({journal_mode})"
         ).exception()
-    findings = [finding for (finding,) in connection.execute("PRAGMA quick_check(3)")]
+    findings = [finding for (finding,) in connection.execute("PRAGMA integrity_check(3)")]
     if findings != ["ok"]:
         raise fault_of_findings(findings, path).exception()
     migrate(connection, path)
+    if _columns(connection) != _known_columns():
+        raise _corrupt(path, "the description of its tables is damaged")
+
+
+def frames_taken(connection: sqlite3.Connection, path: Path) -> int:
+    """How many frames of its log SQLite has taken. Raises LedgerCorrupt, sqlite3.Error."""
+    _require_ledger(connection, path)
+    connection.execute("PRAGMA synchronous = FULL")
+    (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return max(0, int(frames))
+
+
+def write_anything(connection: sqlite3.Connection) -> None:
+    """A transaction that changes nothing and is written all the same. Raises sqlite3.Error."""
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def empty_log(connection: sqlite3.Connection, path: Path) -> None:
+    """Everything is in the file itself then, synced.
+
+    What was found in the log may be known to the kernel's cache alone, when an earlier process was refused its sync.
+    The log is read up to the first gap: all that is written behind one is lost with it when power fails.
+    Raises StorageUnavailable, sqlite3.Error.
+    """
+    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise StorageFault("locked", path, "another program is reading it").exception()
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -145,6 +207,28 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerTooNew(path, found, len(MIGRATIONS))
     for version, script in enumerate(MIGRATIONS[found:], start=found + 1):
         connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {version};\nCOMMIT;")
+
+
+def _require_ledger(connection: sqlite3.Connection, path: Path) -> None:
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    if application_id != APPLICATION_ID:
+        raise _corrupt(path, f"an SQLite file but no ledger (application id {application_id:#x})")
+
+
+def _columns(connection: sqlite3.Connection) -> dict[str, list[Any]]:
+    """Of each table and index, as SQLite understood its description: statements would fail on anything else."""
+    described = connection.execute("SELECT type, name FROM sqlite_master WHERE sql NOT NULL ORDER BY name")
+    return {
+        name: [tuple(column) for column in connection.execute(f"PRAGMA {kind}_info('{name}')")]
+        for kind, name in described.fetchall()
+    }
+
+
+@cache
+def _known_columns() -> dict[str, list[Any]]:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, Path(":memory:"))
+        return _columns(connection)
 
 
 def _corrupt(path: Path, detail: str) -> LedgerCorrupt:

@@ -33,6 +33,22 @@ class PendingEntry(msgspec.Struct, frozen=True):
     command: CommandRef
 
 
+class Pruned(msgspec.Struct, frozen=True):
+    """What one call of `prune` came to."""
+
+    removed: int
+    after: int | None
+    """Where to go on; None: everything old enough has been looked at."""
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """A receipt as it stands after a person's word."""
+
+    id: int
+    receipt: Receipt
+    acknowledged: bool
+
+
 class Hold(msgspec.Struct, frozen=True):
     """Staff have the device."""
 

@@ -5,7 +5,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import outcome
 import trio
@@ -22,8 +22,37 @@ MAX_WAITING = 256
 """Jobs queued at once; whoever comes then waits for room. A rig has a handful of phones with one action each."""
 
 
+class LedgerWriter(Protocol):
+    """The way from trio to the open ledger, and its only user."""
+
+    fault: StorageFault | None
+    """Why the last transaction failed; None when it did not."""
+
+    async def start(self, open_files: Callable[[], OpenLedger]) -> OpenLedger:
+        """Raises what `open_files` raises; nothing is open then."""
+
+    async def submit(self, job: Job[T]) -> T:
+        """The job's value, once durable. Raises LedgerClosed, or what the job or its transaction raised.
+
+        Cancelled before there was room for it, the job was not queued. Cancelled later, it is done all the same and
+        only its result is lost.
+        """
+
+    async def close(self) -> None:
+        """Finishes what was queued and closes the books. Not cancellable; it lasts as long as the disk does.
+
+        Raises what ended the writer before its time, if anything did.
+        """
+
+
+NewWriter = Callable[[float], LedgerWriter]
+"""Makes a writer that tries again after so many seconds what it owes to the disk."""
+
+
 class Writer:
-    """A commit blocks for as long as the disk takes, which on a card can be seconds: never on the trio thread."""
+    """A `LedgerWriter` with a thread of its own.
+
+    A commit blocks for as long as the disk takes, which on a card can be seconds: never on the trio thread."""
 
     def __init__(self, retry_s: float) -> None:
         """retry_s: how long to wait before what is owed to the disk is tried again."""
@@ -51,12 +80,11 @@ class Writer:
         return opening.result.unwrap()
 
     async def submit(self, job: Job[T]) -> T:
-        """The job's value. Raises LedgerClosed, or what the job or its transaction raised.
-
-        Cancelled while waiting for room, the job was not queued. Cancelled later, it is done all the same and
-        only its result is lost.
-        """
-        await self._room.acquire()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            self._room.acquire_nowait()  # the usual case, and a turn of trio fewer
+        except trio.WouldBlock:
+            await self._room.acquire()
         if self._closing:
             self._room.release()
             raise LedgerClosed
@@ -67,10 +95,6 @@ class Writer:
         return job.result.unwrap()
 
     async def close(self) -> None:
-        """Finishes what was queued and closes the books. Not cancellable; it lasts as long as the disk does.
-
-        Raises what ended the thread before its time, if anything did.
-        """
         self._closing = True
         self._queue.put(None)
         with trio.CancelScope(shield=True):
@@ -83,8 +107,9 @@ class Writer:
         if isinstance(opening.result, outcome.Error):
             return
         opened = opening.result.value
-        ended = outcome.capture(self._serve, GroupCommit(opened.connection, opened.path))
-        closed = outcome.capture(opened.close)
+        group = GroupCommit(opened.connection, opened.path, opened.reopen)
+        ended = outcome.capture(self._serve, group)
+        closed = outcome.capture(opened.close, group.trusted)
         self._post(self._end, ended if isinstance(ended, outcome.Error) else closed)
 
     def _serve(self, group: GroupCommit) -> None:

@@ -15,7 +15,15 @@ from typing import TypeVar
 import msgspec
 import trio
 
-from edge_daemon.contract import Actor, DeviceDescription, ReceiptAnswer, Refused
+from edge_daemon.contract import (
+    Actor,
+    DeviceDescription,
+    ReceiptAnswer,
+    ReceiptPage,
+    ReceiptQuery,
+    Refused,
+    ResolvedAs,
+)
 from edge_daemon.upstream.codec import (
     MAX_BYTES_FROM_EDGE,
     FrameReader,
@@ -42,13 +50,16 @@ from edge_daemon.upstream.messages import (
     FromEdge,
     GetReceipt,
     ListDevices,
+    ListReceipts,
     Ok,
     Ping,
     Pong,
     RawPictureAnswer,
     ReceiptFound,
+    Receipts,
     ReleaseHold,
     RequestId,
+    ResolveReceipt,
     Rig,
     SetOrientation,
     StaffHello,
@@ -132,6 +143,8 @@ class StaffClient:
         self._silence_s = _HANDSHAKE_S
         self.edge_id = ""
         self.boot_id = ""
+        self.epoch = 0
+        self.epoch_raised: str | None = None
 
     async def hello(self, staff_id: str) -> Welcome:
         challenge = await self._next_message()
@@ -148,6 +161,7 @@ class StaffClient:
             raise EdgeGone(f"the daemon said {tag_of(welcome)} where welcome was due")
         self._silence_s = welcome.rules.silence_ms / 1000
         self.edge_id, self.boot_id = welcome.edge_id, welcome.boot_id
+        self.epoch, self.epoch_raised = welcome.epoch, welcome.epoch_raised
         return welcome
 
     async def receive(self) -> None:
@@ -175,6 +189,24 @@ class StaffClient:
 
     async def get_receipt(self, device_id: str, key: str) -> ReceiptAnswer:
         request = GetReceipt(id=self._new_id(), device_id=device_id, idempotency_key=key)
+        return (await self._ask(request, ReceiptFound)).answer
+
+    async def list_receipts(self, query: ReceiptQuery) -> ReceiptPage:
+        request = ListReceipts(id=self._new_id(), **msgspec.structs.asdict(query))
+        return (await self._ask(request, Receipts)).page
+
+    async def resolve_receipt(
+        self, device_id: str, key: str, outcome: ResolvedAs, note: str, actor: Actor
+    ) -> ReceiptAnswer:
+        """A person's word on a receipt that requires a review; the plane is told. Saying it again changes nothing."""
+        request = ResolveReceipt(
+            id=self._new_id(),
+            device_id=device_id,
+            idempotency_key=key,
+            outcome=outcome,
+            note=note,
+            actor=actor,
+        )
         return (await self._ask(request, ReceiptFound)).answer
 
     async def take_hold(self, device_id: str, hint: str) -> None:

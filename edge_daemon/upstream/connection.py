@@ -26,15 +26,16 @@ class Connection:
 
     def __init__(
         self,
-        stream: trio.SocketStream,
+        stream: trio.abc.HalfCloseableStream,
         role: Role,
         *,
         edge_id: str,
         secret: bytes | None,
         limits: SessionLimits,
         monotonic_ns: MonotonicNs,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        handshake = Handshake(role, edge_id, os.urandom(NONCE_BYTES), secret)
+        handshake = Handshake(role, edge_id, random_bytes(NONCE_BYTES), secret)
         self.session = EdgeSession(handshake, monotonic_ns(), limits)
         self.role: Role = role
         self.peer_id = "?"
@@ -43,7 +44,7 @@ class Connection:
         self.last_turn = trio.Event()
         """Set once the last request that changes something has been handed to the service."""
         self.last_turn.set()
-        self._unique = os.urandom(4).hex()
+        self._unique = random_bytes(4).hex()
         self.nursery: trio.Nursery | None = None
         """Owns what ends with the connection; set while `run` runs."""
         self._stream = stream
@@ -77,10 +78,21 @@ class Connection:
         self.pump()
 
     def welcome(
-        self, *, boot_id: str, epoch: int, ledger_id: str, devices: tuple[DeviceDescription, ...]
+        self,
+        *,
+        boot_id: str,
+        epoch: int,
+        ledger_id: str,
+        devices: tuple[DeviceDescription, ...],
+        epoch_raised: str | None,
     ) -> None:
         self.session.welcome(
-            boot_id=boot_id, epoch=epoch, ledger_id=ledger_id, devices=devices, now_ns=self._now_ns()
+            boot_id=boot_id,
+            epoch=epoch,
+            ledger_id=ledger_id,
+            devices=devices,
+            epoch_raised=epoch_raised,
+            now_ns=self._now_ns(),
         )
         self._welcomed.set()
         self.pump()

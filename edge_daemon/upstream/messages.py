@@ -22,6 +22,10 @@ from edge_daemon.contract import (
     Progress,
     Receipt,
     ReceiptAnswer,
+    ReceiptPage,
+    ReceiptQuery,
+    ResolvedAs,
+    ReviewNote,
 )
 from edge_daemon.contract.base import Data
 from edge_daemon.upstream.service import (
@@ -35,10 +39,10 @@ from edge_daemon.upstream.service import (
     WantedOrientation,
 )
 
-PROTOCOL = 2
+PROTOCOL = 3
 """The highest protocol version this edge speaks."""
 OLDEST_PROTOCOL: dict[str, int] = {"plane": 1, "staff": 2}
-"""By the listener's role. Version 2 changed what staff say; to a plane it only added."""
+"""By the listener's role. Version 2 changed what staff say; version 3 only added, as both did to a plane."""
 
 NONCE_BYTES = 32
 PROOF_BYTES = 32
@@ -137,6 +141,8 @@ class AckReceipt(Message, frozen=True, kw_only=True, tag="ackReceipt"):
 
     device_id: DeviceId
     idempotency_key: IdempotencyKey
+    resolved: bool = False
+    """What the plane has is the receipt with its resolution."""
 
 
 # --- towards the edge: staff -------------------------------------------------------------------------------
@@ -186,6 +192,17 @@ class SetOrientation(_DeviceRequest, frozen=True, kw_only=True, tag="setOrientat
 
 class CheckDrift(_DeviceRequest, frozen=True, kw_only=True, tag="checkDrift"):
     pass
+
+
+class ListReceipts(ReceiptQuery, frozen=True, kw_only=True, tag_field="type", tag="listReceipts"):
+    id: RequestId
+
+
+class ResolveReceipt(_DeviceRequest, frozen=True, kw_only=True, tag="resolveReceipt"):
+    idempotency_key: IdempotencyKey
+    outcome: ResolvedAs
+    note: ReviewNote
+    actor: Actor
 
 
 # --- towards the edge: staff, and a plane that the operator allowed to act for them -------------------------
@@ -238,6 +255,8 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     rules: SessionRules
     devices: tuple[DeviceDescription, ...]
     proof: Proof | None = None
+    epoch_raised: str | None = None
+    """Why this start of the edge raised the epoch; None: it did not."""
 
 
 class ProgressNote(_Answer, frozen=True, kw_only=True, tag="progress"):
@@ -254,6 +273,10 @@ class PictureAnswer(_Answer, frozen=True, kw_only=True, tag="picture"):
 
 class ReceiptFound(_Answer, frozen=True, kw_only=True, tag="receiptAnswer"):
     answer: ReceiptAnswer
+
+
+class Receipts(_Answer, frozen=True, kw_only=True, tag="receipts"):
+    page: ReceiptPage
 
 
 class ReceiptPush(Message, frozen=True, kw_only=True, tag="receipt"):
@@ -313,6 +336,8 @@ StaffRequest = (
     | AdoptCalibration
     | SetOrientation
     | CheckDrift
+    | ListReceipts
+    | ResolveReceipt
     | StaffAction
     | GetReceipt
     | ListDevices
@@ -330,6 +355,7 @@ Answer = (
     | RawPictureAnswer
     | DriftAnswer
     | CalibrationResult
+    | Receipts
 )
 Note = ProgressNote | CalibrationProgress
 """Said while a request is at work, before its answer."""
@@ -340,3 +366,4 @@ STAFF_REQUESTS: tuple[type, ...] = get_args(StaffRequest)
 STAFF_ACTIONS: tuple[type, ...] = get_args(StaffAction)
 SINCE_2: tuple[type, ...] = (CheckDrift, SetOrientation, *STAFF_ACTIONS)
 """Requests that protocol 1 does not have."""
+SINCE_3: tuple[type, ...] = (ListReceipts, ResolveReceipt)

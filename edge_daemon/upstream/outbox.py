@@ -23,7 +23,7 @@ class Outbox:
         self._service = service
         self._window = window
         self._wake = trio.Event()
-        self._acks_in, self._acks_out = trio.open_memory_channel[tuple[str, str]](ACKS_WAITING)
+        self._acks_in, self._acks_out = trio.open_memory_channel[tuple[str, str, bool]](ACKS_WAITING)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -32,10 +32,13 @@ class Outbox:
             nursery.start_soon(self._acknowledge)
             await self._watch()
 
-    def acknowledge(self, device_id: str, key: str) -> None:
-        """The plane has this receipt. An acknowledgement too many is refused: the receipt goes out again."""
+    def acknowledge(self, device_id: str, key: str, resolved: bool) -> None:
+        """The plane has this receipt; `resolved`: with its resolution.
+
+        An acknowledgement too many is refused: the receipt goes out again.
+        """
         try:
-            self._acks_in.send_nowait((device_id, key))
+            self._acks_in.send_nowait((device_id, key, resolved))
         except trio.WouldBlock:
             self._notice(
                 Refused("rate_limited", f"{ACKS_WAITING} acknowledgements wait; {key!r} will be sent again")
@@ -55,9 +58,9 @@ class Outbox:
             await self._wake.wait()
 
     async def _acknowledge(self) -> None:
-        async for device_id, key in self._acks_out:
+        async for device_id, key, resolved in self._acks_out:
             try:
-                await self._service.acknowledge(device_id, key)
+                await self._service.acknowledge(device_id, key, resolved)
             except Refused as e:
                 self._notice(e)
             else:

@@ -21,14 +21,17 @@ from edge_daemon.upstream.messages import (
     Estop,
     GetReceipt,
     ListDevices,
+    ListReceipts,
     LookRequest,
     Ok,
     PictureAnswer,
     ProgressNote,
     RawPictureAnswer,
     ReceiptFound,
+    Receipts,
     ReleaseHold,
     Request,
+    ResolveReceipt,
     Result,
     Rig,
     SetOrientation,
@@ -41,7 +44,7 @@ from edge_daemon.upstream.messages import (
 )
 from edge_daemon.upstream.service import CalibrationStage, Service
 
-READS: Final = (LookRequest, GetReceipt, ListDevices, DescribeRig, StaffLook, CheckDrift)
+READS: Final = (LookRequest, GetReceipt, ListReceipts, ListDevices, DescribeRig, StaffLook, CheckDrift)
 """They change nothing and end with their connection; everything else goes on without it."""
 
 
@@ -79,6 +82,12 @@ async def _ask(service: Service, connection: Connection, request: Request) -> An
             return RawPictureAnswer(reply_to=request.id, picture=await service.staff_look(device_id))
         case CheckDrift(device_id=device_id):
             return DriftAnswer(reply_to=request.id, drift=await service.check_drift(device_id))
+        case ListReceipts():
+            return Receipts(reply_to=request.id, page=await service.list_receipts(request))
+        case ResolveReceipt(device_id=device_id, idempotency_key=key, outcome=outcome, note=note):
+            _require_staff(request.actor, "resolve receipts")
+            found = await service.resolve_receipt(device_id, key, outcome, note, request.actor)
+            return ReceiptFound(reply_to=request.id, answer=found)
         case Calibrate():
             return await _calibrate(service, connection, request)
         case _:
@@ -99,16 +108,16 @@ async def _calibrate(service: Service, connection: Connection, request: Calibrat
         connection.session.note(CalibrationProgress(reply_to=request.id, stage=stage))
         connection.pump()
 
-    _require_staff(request.actor)
+    _require_staff(request.actor, "calibrate")
     outcome = await service.calibrate(request.device_id, request.kind, request.actor, tell)
     return CalibrationResult(reply_to=request.id, outcome=outcome)
 
 
-def _require_staff(actor: Actor) -> None:
+def _require_staff(actor: Actor, what: str) -> None:
     if actor.kind != "staff":
         raise Refused(
             "permission_denied",
-            f"actor.kind: only staff calibrate; the actor is {actor.kind!r}",
+            f"actor.kind: only staff {what}; the actor is {actor.kind!r}",
             field="actor.kind",
         )
 
@@ -142,7 +151,7 @@ async def _do(service: Service, connection: Connection, request: Request) -> Non
         case SetOrientation(device_id=device_id, orientation=orientation):
             await service.set_orientation(device_id, orientation)
         case StopCalibration(device_id=device_id, actor=actor):
-            _require_staff(actor)
+            _require_staff(actor, "calibrate")
             await service.stop_calibration(device_id, actor)
         case _:
             raise AssertionError(f"{request!r} is not answered with ok")

@@ -1,7 +1,9 @@
 """The upstream server: listeners, one plane at a time, any number of staff, and the outbox of receipts."""
 
 import logging
+import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +69,7 @@ async def serve(
     Raises:
         EndpointRefused: a listener cannot be opened; none is left open then.
     """
-    server = _Server(service, identity, plane_clock, limits, monotonic_ns)
+    server = Server(service, identity, plane_clock, limits, monotonic_ns)
     with ExitStack() as sockets:
         listening: list[tuple[list[trio.SocketListener], Role, bytes | None]] = []
         if endpoints.plane_socket is not None:
@@ -86,29 +88,33 @@ async def serve(
             task_status.started(Listening(tuple(one.socket.getsockname()[1] for one in tcp)))
 
 
-class _Server:
-    """Who is connected, and what of theirs is in work."""
+class Server:
+    """Who is connected, and what of theirs is in work. `serve` gives it its connections."""
 
     def __init__(
         self,
         service: Service,
         identity: EdgeIdentity,
         plane_clock: PlaneClock,
-        limits: SessionLimits,
-        monotonic_ns: MonotonicNs,
+        limits: SessionLimits = DEFAULT_LIMITS,
+        monotonic_ns: MonotonicNs = time.monotonic_ns,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._service = service
         self._identity = identity
         self._plane_clock = plane_clock
         self._limits = limits
         self._monotonic_ns = monotonic_ns
+        self._random_bytes = random_bytes
         self._connections = 0
         self._changes = 0
         self._plane: Connection | None = None
         self._outbox: Outbox | None = None
         self._admission = trio.Lock()
 
-    async def serve_connection(self, role: Role, secret: bytes | None, stream: trio.SocketStream) -> None:
+    async def serve_connection(
+        self, role: Role, secret: bytes | None, stream: trio.abc.HalfCloseableStream
+    ) -> None:
         """One connection, and after its end whatever it left in work."""
         if self._connections >= MAX_CONNECTIONS:
             log.warning("%s: refused a connection, %d are open", role, self._connections)
@@ -121,6 +127,7 @@ class _Server:
             secret=secret,
             limits=self._limits,
             monotonic_ns=self._monotonic_ns,
+            random_bytes=self._random_bytes,
         )
         try:
             async with trio.open_nursery() as changes:
@@ -143,9 +150,9 @@ class _Server:
                 await self._admit(connection, hello)
             case RequestReceived(request):
                 self._start(connection, changes, request)
-            case ReceiptAcknowledged(device_id, key):
+            case ReceiptAcknowledged(device_id, key, resolved):
                 assert self._outbox is not None
-                self._outbox.acknowledge(device_id, key)
+                self._outbox.acknowledge(device_id, key, resolved)
             case PlaneClockRead(sent_ns, plane_unix_ms, received_ns):
                 self._plane_clock.measured(sent_ns, plane_unix_ms, received_ns)
 
@@ -218,6 +225,7 @@ class _Server:
             epoch=self._service.epoch,
             ledger_id=self._service.ledger_id,
             devices=tuple(self._service.devices()),
+            epoch_raised=self._service.epoch_raised,
         )
 
     async def _return_holds(self, connection: Connection) -> None:

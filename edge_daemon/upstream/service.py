@@ -18,6 +18,9 @@ from edge_daemon.contract import (
     Progress,
     Receipt,
     ReceiptAnswer,
+    ReceiptPage,
+    ReceiptQuery,
+    ResolvedAs,
 )
 from edge_daemon.contract.base import Data
 
@@ -241,6 +244,11 @@ class Service(Protocol):
         ...
 
     @property
+    def epoch_raised(self) -> str | None:
+        """Why this start raised the epoch; None when it did not."""
+        ...
+
+    @property
     def ledger_id(self) -> str: ...
 
     def devices(self) -> list[DeviceDescription]: ...
@@ -275,8 +283,19 @@ class Service(Protocol):
         """The oldest final receipts not yet acknowledged, in the order in which they became final."""
         ...
 
-    async def acknowledge(self, device_id: str, key: str) -> None:
-        """Durable when it returns. Acknowledging twice is no error."""
+    async def acknowledge(self, device_id: str, key: str, resolved: bool) -> None:
+        """Durable when it returns. Acknowledging twice is no error.
+
+        resolved: what the plane has is the receipt with its resolution. A receipt resolved since stays in the outbox.
+        """
+        ...
+
+    async def list_receipts(self, query: ReceiptQuery) -> ReceiptPage: ...
+
+    async def resolve_receipt(
+        self, device_id: str, key: str, outcome: ResolvedAs, note: str, actor: Actor
+    ) -> ReceiptAnswer:
+        """A person's word on a receipt that requires a review; durable when it returns, and in the outbox."""
         ...
 
     async def raise_epoch(self, above: int) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from edge_daemon.contract import DeviceDescription, ErrorInfo, Picture, Receipt, Refused, error_info
+from edge_daemon.contract import DeviceDescription, ErrorInfo, Receipt, Refused, error_info
 from edge_daemon.upstream.codec import (
     MAX_BYTES_TO_EDGE,
     BadMessage,
@@ -26,7 +26,6 @@ from edge_daemon.upstream.handshake import Handshake, Role
 from edge_daemon.upstream.limits import DEFAULT_LIMITS, NS_PER_S, SessionLimits
 from edge_daemon.upstream.messages import (
     PLANE_REQUESTS,
-    SINCE_2,
     STAFF_ACTIONS,
     STAFF_REQUESTS,
     AckReceipt,
@@ -35,7 +34,6 @@ from edge_daemon.upstream.messages import (
     Hello,
     LookRequest,
     Note,
-    PictureAnswer,
     Ping,
     Pong,
     ReceiptPush,
@@ -47,6 +45,8 @@ from edge_daemon.upstream.messages import (
     Welcome,
 )
 from edge_daemon.upstream.outgoing import Outgoing
+from edge_daemon.upstream.versions import for_version, since
+from edge_daemon.upstream.window import Window
 
 MAX_PINGS_OPEN: Final = 8
 """As many as fall into the silence timeout."""
@@ -70,6 +70,8 @@ class RequestReceived:
 class ReceiptAcknowledged:
     device_id: str
     key: str
+    resolved: bool
+    """What the plane has is the receipt with its resolution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class EdgeSession:
         self._out = Outgoing()
         self._hello: Hello | StaffHello | None = None
         self._requests: dict[RequestId, Request] = {}
-        self._in_window: set[tuple[str, str]] = set()
+        self._window = Window(limits.outbox_window)
         self._pings: list[int] = []
         self._begun_ns = now_ns
         self._received_ns = now_ns
@@ -106,7 +108,7 @@ class EdgeSession:
 
     # --- what comes in -------------------------------------------------------------------------------------
 
-    def receive(self, data: bytes, now_ns: int) -> None:
+    def receive(self, data: bytes | bytearray, now_ns: int) -> None:
         """Take bytes from the peer; what they mean comes out of `next_event`."""
         if self._state != "closed":
             self._received_ns = now_ns
@@ -154,9 +156,16 @@ class EdgeSession:
             case AckReceipt():
                 if self.role != "plane":
                     raise Refused("permission_denied", "only a plane acknowledges receipts", field="type")
-                return ReceiptAcknowledged(message.device_id, message.idempotency_key)
+                return self._on_acknowledgement(message)
             case _:
                 return self._on_request(message)
+
+    def _on_acknowledgement(self, ack: AckReceipt) -> ReceiptAcknowledged:
+        assert self._hello is not None
+        resolved = self._window.acknowledged((ack.device_id, ack.idempotency_key))
+        if self._hello.protocol >= 3:
+            resolved = ack.resolved  # an older plane cannot say; it is told in order, and answers in order
+        return ReceiptAcknowledged(ack.device_id, ack.idempotency_key, resolved)
 
     def _on_pong(self, pong: Pong, now_ns: int) -> PlaneClockRead | None:
         if pong.monotonic_ns not in self._pings:
@@ -185,7 +194,7 @@ class EdgeSession:
 
     def _objection(self, request: Request) -> ErrorInfo | None:
         assert self._hello is not None, "requests come after it"
-        if isinstance(request, SINCE_2) and self._hello.protocol < 2:
+        if self._hello.protocol < since(request):
             return error_info(
                 "protocol_error",
                 f"type: protocol {self._hello.protocol}, which your hello chose, has no {tag_of(request)}",
@@ -226,6 +235,7 @@ class EdgeSession:
         ledger_id: str,
         devices: tuple[DeviceDescription, ...],
         now_ns: int,
+        epoch_raised: str | None = None,
     ) -> None:
         """The peer may enter. Only after `HelloReceived`, and unless the session has closed meanwhile."""
         if self._state == "closed":
@@ -236,18 +246,18 @@ class EdgeSession:
         self._received_ns = now_ns
         self._next_ping_ns = now_ns
         self._out.told(devices)
-        self._out.greet(
-            Welcome(
-                protocol=self._hello.protocol,
-                edge_id=self._handshake.edge_id,
-                boot_id=boot_id,
-                epoch=epoch,
-                ledger_id=ledger_id,
-                rules=self._limits.rules(),
-                devices=devices,
-                proof=self._handshake.proof_for(self._hello),
-            )
+        welcome = Welcome(
+            protocol=self._hello.protocol,
+            edge_id=self._handshake.edge_id,
+            boot_id=boot_id,
+            epoch=epoch,
+            ledger_id=ledger_id,
+            rules=self._limits.rules(),
+            devices=devices,
+            proof=self._handshake.proof_for(self._hello),
+            epoch_raised=epoch_raised,
         )
+        self._out.greet(for_version(welcome, self._hello.protocol))
 
     def answer(self, answer: Answer) -> None:
         """Answer a request. On a closed session nothing happens: a receipt tells what an action came to."""
@@ -255,10 +265,8 @@ class EdgeSession:
             return
         assert answer.reply_to is not None
         assert self._hello is not None, "requests come after it"
-        if self._hello.protocol < 2 and isinstance(answer, PictureAnswer):
-            answer = msgspec.structs.replace(answer, picture=_as_version_1(answer.picture))
         try:
-            self._out.put(answer, answers=answer.reply_to)
+            self._out.put(for_version(answer, self._hello.protocol), answers=answer.reply_to)
         except MessageTooLong as e:
             too_long = error_info("invalid_argument", f"{e}; a jpeg picture is smaller than a png")
             self._out.put(ErrorAnswer(error=too_long, reply_to=answer.reply_to), answers=answer.reply_to)
@@ -277,18 +285,14 @@ class EdgeSession:
         """Send of these the ones not yet sent on this connection, as far as the window has room."""
         if self._state != "open":
             return
+        assert self._hello is not None, "it opened the session"
         for receipt in oldest_first:
-            name = (receipt.device_id, receipt.idempotency_key)
-            if name in self._in_window:
-                continue
-            if len(self._in_window) >= self._limits.outbox_window:
-                return
-            self._in_window.add(name)
-            self._say(ReceiptPush(receipt=receipt))
+            if self._window.take(receipt):
+                self._say(for_version(ReceiptPush(receipt=receipt), self._hello.protocol))
 
     def acknowledged(self, device_id: str, key: str) -> None:
         """The acknowledgement is durable: the window has room again."""
-        self._in_window.discard((device_id, key))
+        self._window.settled((device_id, key))
 
     def device_changed(self, device: DeviceDescription) -> None:
         if self._state == "open":
@@ -315,7 +319,7 @@ class EdgeSession:
         self._state = "closed"
         self._close_reason = reason
         self._requests.clear()
-        self._in_window.clear()
+        self._window.clear()
 
     def _say(self, message: msgspec.Struct) -> None:
         self._out.put(message)
@@ -385,18 +389,6 @@ class EdgeSession:
     @property
     def close_reason(self) -> str | None:
         return self._close_reason
-
-
-def _as_version_1(picture: Picture) -> Picture:
-    """Version 1 has no `orientationMismatch`: such a picture is not to be relied on, and the reason says why."""
-    if picture.orientation_mismatch is None:
-        return picture
-    return msgspec.structs.replace(
-        picture,
-        orientation_mismatch=None,
-        settle="unreliable",
-        settle_reason=f"the screen is turned {picture.orientation_mismatch}, not {picture.orientation}",
-    )
 
 
 def _is_look(request: Request) -> bool:

@@ -1,15 +1,21 @@
 """Receipts as the devices write them, and what a disk does on a bad day."""
 
+import itertools
+import random
 import resource
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from edge_daemon.bench.crash.disk import SimDisk
+from edge_daemon.bench.crash.disk_handle import DiskHandle
+from edge_daemon.bench.crash.inline_writer import InlineWriter
 from edge_daemon.contract import (
     Action,
     Actor,
@@ -21,7 +27,7 @@ from edge_daemon.contract import (
     canonical,
     receipt_action,
 )
-from edge_daemon.ledger import Acceptance, CommandRef, Ledger
+from edge_daemon.ledger import Acceptance, CommandRef, Ledger, open_ledger
 
 NS_PER_HOUR = 3_600_000_000_000
 
@@ -130,3 +136,33 @@ class Connections:
 @pytest.fixture
 def connections() -> Connections:
     return Connections()
+
+
+class SimulatedLedger:
+    """A ledger on a simulated disk, one life of the daemon after the other."""
+
+    path = Path("/state/ledger.db")
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.disk = SimDisk(self.rng)
+        self._clock = itertools.count(NS_PER_HOUR, 10_000_000)
+
+    def open(self, boot_id: str = "boot", latency_s: float = 0.0) -> AbstractAsyncContextManager[Ledger]:
+        """In a new life of the daemon; an earlier one is dead. latency_s: of each batch."""
+        self.disk.process_death()
+        handle = DiskHandle(self.disk, self.rng)
+        return open_ledger(
+            self.path,
+            self._clock.__next__,
+            boot_id=boot_id,
+            connect=handle.connect,
+            files=handle.files(),
+            new_writer=partial(InlineWriter, rng=self.rng, latency_s=lambda: latency_s),
+        )
+
+
+@pytest.fixture
+def simulated_ledger() -> Callable[[int], SimulatedLedger]:
+    """By its seed; for tests in virtual time."""
+    return SimulatedLedger

@@ -10,6 +10,7 @@ import pytest
 from edge_daemon.contract import ReceiptAnswer
 from edge_daemon.ledger import LedgerCorrupt, StorageUnavailable, open_ledger
 from edge_daemon.ledger.epoch import Lineage, Stamp, Witness, lineage, read_witness
+from edge_daemon.ledger.files import OS_FILES
 
 
 def witness_of(path: Path) -> Path:
@@ -156,7 +157,7 @@ async def test_the_nonce_changes_at_each_opening_and_closing(ledger_path):
     seen = []
     for _ in range(2):
         async with open_ledger(ledger_path):
-            seen.append(read_witness(witness_of(ledger_path)))
-        seen.append(read_witness(witness_of(ledger_path)))
+            seen.append(read_witness(OS_FILES, witness_of(ledger_path)))
+        seen.append(read_witness(OS_FILES, witness_of(ledger_path)))
     assert len({witness.nonce for witness in seen}) == 4
     assert all(witness.next is None for witness in seen)

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from edge_daemon.ledger import (
     LedgerTooNew,
     StorageUnavailable,
     open_ledger,
+    schema,
 )
 from edge_daemon.ledger.errors import fault_of_findings
+from edge_daemon.ledger.files import OS_FILES
+from edge_daemon.ledger.opening import open_files
 
 
 def log_of(path: Path) -> Path:
@@ -248,3 +252,67 @@ async def test_a_ledger_of_a_later_version_is_left_to_it(ledger_path):
     with pytest.raises(LedgerTooNew, match="schema version 99"):
         async with open_ledger(ledger_path):
             pass
+
+
+async def crashed(ledger_path: Path, samples, copy: Path) -> None:
+    """`copy` is then what a crash left: a receipt in the log, and nothing moved."""
+    async with open_ledger(ledger_path) as ledger:
+        await samples.finished(ledger, "in the log")
+        copy.parent.mkdir()
+        for suffix in ("", "-wal", ".witness"):
+            shutil.copy(f"{ledger_path}{suffix}", f"{copy}{suffix}")
+
+
+async def test_a_ledger_that_is_no_longer_trusted_is_closed_with_its_log_left_as_it_is(
+    ledger_path, samples, tmp_path
+):
+    copy = tmp_path / "copy" / "ledger.db"
+    await crashed(ledger_path, samples, copy)
+    log, file = log_of(copy).read_bytes(), copy.read_bytes()
+    connection = schema.connect_file(copy)
+    assert connection.execute("SELECT count(*) FROM receipt").fetchone() == (1,)
+    schema.close_unmoved(connection, copy)
+    with pytest.raises(sqlite3.ProgrammingError):
+        connection.execute("SELECT 1")
+    assert (log_of(copy).read_bytes(), copy.read_bytes()) == (log, file)
+    schema.connect_file(copy).close()
+    async with open_ledger(copy) as ledger:
+        assert (await ledger.lookup("phone-1", "in the log", None)).found
+
+
+async def test_while_somebody_reads_the_log_of_a_crash_nothing_is_written_behind_it(
+    ledger_path, samples, tmp_path, connections
+):
+    """It may be in the kernel's cache alone; what came behind a gap would be lost with it."""
+    copy = tmp_path / "copy" / "ledger.db"
+    await crashed(ledger_path, samples, copy)
+    with closing(sqlite3.connect(f"{copy.as_uri()}?mode=ro", uri=True)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM receipt").fetchone()
+        with pytest.raises(StorageUnavailable) as refused:
+            async with open_ledger(copy, connect=connections):
+                pass
+        assert refused.value.fault.kind == "locked"
+    async with open_ledger(copy) as ledger:
+        assert (await ledger.lookup("phone-1", "in the log", None)).found
+
+
+async def test_a_ledger_opened_anew_after_a_failing_sync_goes_on_with_all_it_had(ledger_path, samples):
+    """On real files, of which no sync fails here: what has to be done then, and that it leaves nothing open."""
+    async with open_ledger(ledger_path) as ledger:
+        done = await samples.finished(ledger, "before")
+    opened = open_files(ledger_path, time.monotonic_ns, "boot", schema.connect_file, OS_FILES, 0)
+    before = opened.connection
+    for _ in range(2):
+        opened.books.note_time()
+        connection = opened.reopen()
+        assert log_of(ledger_path).stat().st_size == 0
+        assert opened.books.lookup("phone-1", "before", None).receipt == done
+    with pytest.raises(sqlite3.ProgrammingError):
+        before.execute("SELECT 1")
+    opened.close(trusted=False)
+    with pytest.raises(sqlite3.ProgrammingError):
+        connection.execute("SELECT 1")
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.renewed is None
+        assert await ledger.unacknowledged(9) == [done]

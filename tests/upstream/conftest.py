@@ -28,7 +28,11 @@ from edge_daemon.contract import (
     Progress,
     Receipt,
     ReceiptAnswer,
+    ReceiptPage,
+    ReceiptQuery,
     Refused,
+    Resolution,
+    ResolvedAs,
     StaffHold,
     Timing,
     args_summary,
@@ -109,6 +113,7 @@ class MemoryRig:
 
     def __init__(self) -> None:
         self.epoch = 3
+        self.epoch_raised: str | None = None
         self.ledger_id = "ledger-1"
         self.described = {name: device(name) for name in ("phone-1", "phone-2")}
         self.executed: list[str] = []
@@ -225,7 +230,8 @@ class MemoryRig:
         entry = self.ledger[name]
         entry.receipt = receipt
         entry.finished.set()
-        self.outbox.append(name)
+        if name not in self.outbox:
+            self.outbox.append(name)
         self.announce(receipt)
         self._change()
 
@@ -288,12 +294,42 @@ class MemoryRig:
     async def unacknowledged(self, limit: int) -> list[Receipt]:
         return [self.ledger[name].receipt for name in self.outbox[:limit]]
 
-    async def acknowledge(self, device_id: str, key: str) -> None:
+    async def acknowledge(self, device_id: str, key: str, resolved: bool) -> None:
         self._device(device_id)
+        entry = self.ledger.get((device_id, key))
+        if entry is not None and entry.receipt.resolution is not None and not resolved:
+            return
         self.acknowledged.append((device_id, key))
         if (device_id, key) in self.outbox:
             self.outbox.remove((device_id, key))
         self._change()
+
+    async def list_receipts(self, query: ReceiptQuery) -> ReceiptPage:
+        """The cursor is a place in the list."""
+        entries = list(self.ledger.values())
+        start = query.cursor or 0
+        found = [entry.receipt for entry in entries[start:] if query.takes(entry.receipt)][: query.limit]
+        end = start + query.limit
+        return ReceiptPage(receipts=tuple(found), next=end if end < len(entries) else None)
+
+    async def resolve_receipt(
+        self, device_id: str, key: str, outcome: ResolvedAs, note: str, actor: Actor
+    ) -> ReceiptAnswer:
+        entry = self.ledger.get((device_id, key))
+        if entry is None or not entry.receipt.requires_manual_review:
+            raise Refused("invalid_argument", f"{key} needs no review", field="idempotencyKey")
+        resolution = Resolution(
+            outcome=outcome,
+            note=note,
+            actor=actor,
+            resolved_at="2026-03-01T10:00:00.000Z",
+            clock_synced=True,
+            boot_id="boot-1",
+            resolved_ns=90000000000,
+        )
+        receipt = msgspec.structs.replace(entry.receipt, requires_manual_review=False, resolution=resolution)
+        self.settle((device_id, key), receipt)
+        return ReceiptAnswer(known=True, found=True, epoch=self.epoch, receipt=receipt)
 
     async def raise_epoch(self, above: int) -> None:
         self.epoch = above + 1

@@ -234,7 +234,7 @@ async def test_a_message_before_hello_ends_the_connection(edge) -> None:
 @pytest.mark.parametrize(
     ("fields", "code", "field"),
     [
-        ({"protocol": 3}, "protocol_error", "protocol"),
+        ({"protocol": 4}, "protocol_error", "protocol"),
         ({"protocol": 0}, "protocol_error", "protocol"),
         ({"protocol": "1"}, "invalid_argument", "protocol"),
         ({"planeId": ""}, "invalid_argument", "planeId"),

@@ -223,7 +223,7 @@ def test_nothing_is_queued_after_the_end() -> None:
 def test_acknowledgements_come_out_as_events() -> None:
     session = opened()
     session.receive(frame({"type": "ackReceipt", "deviceId": "phone-1", "idempotencyKey": "k"}), 0)
-    assert session.next_event(0) == ReceiptAcknowledged("phone-1", "k")
+    assert session.next_event(0) == ReceiptAcknowledged("phone-1", "k", resolved=False)
 
 
 def test_the_window_bounds_what_is_pushed_and_each_receipt_is_pushed_once(rig) -> None:
@@ -236,6 +236,9 @@ def test_the_window_bounds_what_is_pushed_and_each_receipt_is_pushed_once(rig) -
         return [message["receipt"]["idempotencyKey"] for message in said(session)]
 
     assert pushed() == ["a", "b"]
+    assert pushed() == []
+    session.receive(frame({"type": "ackReceipt", "deviceId": "phone-1", "idempotencyKey": "a"}), 0)
+    assert session.next_event(0) == ReceiptAcknowledged("phone-1", "a", resolved=False)
     assert pushed() == []
     session.acknowledged("phone-1", "a")
     assert receipts.pop(0).idempotency_key == "a"

@@ -94,6 +94,11 @@ class MemoryPort:
         if self.gone:
             raise PortGone("the port is gone")
 
+    @property
+    def may_write(self) -> bool:
+        """Nobody has stopped writing, and the other end is there."""
+        return not (self._stopped or self.gone)
+
     def stop_writing(self) -> None:
         self._stopped = True
 

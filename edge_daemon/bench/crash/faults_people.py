@@ -1,0 +1,112 @@
+"""What planes and people do at the wrong moment."""
+
+from edge_daemon.bench.crash.hits import Hit, fault
+from edge_daemon.bench.crash.scenario import FIRST_TOKEN
+
+# -- planes -----------------------------------------------------------------------------------------------------
+
+
+@fault(after=True)
+def plane_gone(hit: Hit) -> None:
+    """The plane's connection breaks; it is back soon."""
+    hit.stage.plane.go(loses_what_it_sent=hit.rng.random() < 0.5)
+
+
+@fault()
+def plane_takes_over(hit: Hit) -> None:
+    """The same plane connects a second time, sends something again there, and leaves."""
+    hit.world.soon(hit.stage.take_over, hit.last_wish())
+
+
+@fault()
+def acknowledgement_lost(hit: Hit) -> None:
+    """The plane's next acknowledgements do not arrive, and its connection breaks."""
+    hit.stage.plane.lose_acknowledgements(hit.ms(1, 3))
+
+
+@fault()
+def duplicate_dispatch(hit: Hit) -> None:
+    """The plane sends once more what it has sent before."""
+    wish = hit.last_wish()
+    if wish is not None:
+        hit.world.soon(wish.plane.send_again, wish.device, wish.key, wish.action, wish.token)
+
+
+@fault()
+def concurrent_dispatch(hit: Hit) -> None:
+    """A new action is sent four times at once under one key."""
+    wish = hit.wish(FIRST_TOKEN + 1)
+    hit.stage.act_soon(wish)
+    for _ in range(3):
+        hit.world.soon(wish.plane.send_again, wish.device, wish.key, wish.action, wish.token)
+
+
+@fault()
+def other_arguments(hit: Hit) -> None:
+    """A key that was accepted comes again with another action."""
+    accepted = hit.stage.accepted()
+    if accepted:
+        wish = hit.rng.choice(accepted)
+        action = {"type": "tap", "x": 987.0, "y": 987.0}
+        hit.world.soon(wish.plane.send_again, wish.device, wish.key, action, wish.token)
+
+
+@fault()
+def stale_token(hit: Hit) -> None:
+    """A holder whose lease has long passed on sends a new action."""
+    hit.stage.act_soon(hit.wish(FIRST_TOKEN - 1))
+
+
+@fault()
+def newer_holder(hit: Hit) -> None:
+    """A newer holder sends an action."""
+    hit.stage.act_soon(hit.wish(FIRST_TOKEN + 2))
+
+
+@fault()
+def canceled(hit: Hit) -> None:
+    """The plane takes an action back."""
+    wish = hit.last_wish()
+    if wish is not None:
+        hit.world.soon(wish.plane.take_back, wish.device, wish.key)
+
+
+@fault()
+def expired(hit: Hit) -> None:
+    """An action comes that may wait for a moment only."""
+    wish = hit.wish(FIRST_TOKEN + 1)
+    wish.expires_in_ms = hit.ms(1, 80)
+    hit.stage.act_soon(wish)
+
+
+# -- people -----------------------------------------------------------------------------------------------------
+
+
+@fault()
+def hold_taken(hit: Hit) -> None:
+    """Staff take a device for a while."""
+    hit.world.soon(hit.stage.staff.hold, hit.device, hit.ms(50, 800) / 1000)
+
+
+@fault()
+def staff_gone(hit: Hit) -> None:
+    """Staff take a device, and their console is closed with all that it held."""
+    stage, after_s = hit.stage, hit.ms(20, 400) / 1000
+
+    async def take_and_leave(device: str) -> None:
+        stage.world.later(int(after_s * 1000), stage.staff.go)
+        await stage.staff.hold(device, 1.0)
+
+    hit.world.soon(take_and_leave, hit.device)
+
+
+@fault()
+def parked(hit: Hit) -> None:
+    """A person takes the screen for a while."""
+    hit.world.soon(hit.stage.plane.park, hit.device, hit.ms(50, 800) / 1000)
+
+
+@fault()
+def emergency_stop(hit: Hit) -> None:
+    """Somebody presses the emergency stop, and lifts it after a while."""
+    hit.world.soon(hit.stage.staff.stop_and_lift, hit.device, hit.ms(50, 500) / 1000)

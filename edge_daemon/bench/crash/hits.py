@@ -1,0 +1,78 @@
+"""What a fault is: its name, the kinds of points at which it can strike, and what it may use when it does."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edge_daemon.bench.crash.lines import Line
+from edge_daemon.bench.crash.points import POINTS, PointKind
+from edge_daemon.bench.crash.scenario import Stage, Wish
+from edge_daemon.bench.crash.world import World
+
+EVERYWHERE: frozenset[PointKind] = frozenset(POINTS)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Where a fault strikes, and what it may use."""
+
+    stage: Stage
+    rng: random.Random
+    here: Line | None
+    """The line at a serial point."""
+
+    @property
+    def world(self) -> World:
+        return self.stage.world
+
+    @property
+    def line(self) -> Line:
+        """The one that is struck: where the point is, else any."""
+        return self.here if self.here is not None else self.rng.choice(list(self.world.lines.values()))
+
+    @property
+    def device(self) -> str:
+        """The one that has the most to do, mostly."""
+        devices = self.world.devices
+        return devices[0] if self.rng.random() < 0.75 else self.rng.choice(devices)
+
+    def ms(self, low: int, high: int) -> int:
+        return self.rng.randint(low, high)
+
+    def last_wish(self) -> Wish | None:
+        asked = self.stage.asked
+        return self.rng.choice(asked) if asked else None
+
+    def wish(self, token: int) -> Wish:
+        """A new one, of the kind that its device can do."""
+        device, stage = self.device, self.stage
+        if self.rng.random() < 0.75:
+            return stage.wishes.tap(stage.plane, device, token)
+        is_hand = self.world.line_of(device).place.kind == "hand"
+        make = stage.wishes.swipe if is_hand else stage.wishes.text
+        return make(stage.plane, device, token)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`kinds`: where it strikes. `after`: whether striking right behind a point differs from right before it."""
+
+    name: str
+    kinds: frozenset[PointKind]
+    after: bool
+    strike: Callable[[Hit], None]
+    about: str
+
+
+FAULTS: dict[str, Fault] = {}
+Strike = Callable[[Hit], None]
+
+
+def fault(kinds: frozenset[PointKind] = EVERYWHERE, *, after: bool = False) -> Callable[[Strike], Strike]:
+    """Puts a function into FAULTS under its name."""
+
+    def register(strike: Strike) -> Strike:
+        FAULTS[strike.__name__] = Fault(strike.__name__, kinds, after, strike, strike.__doc__ or "")
+        return strike
+
+    return register

@@ -1,0 +1,150 @@
+"""Ways to break the product that the oracle must notice. Applied in a worker process, before the product is loaded.
+
+Each is what a careless change would do: a few lines of the product's source read otherwise in that process; no file is
+changed. `directed.py` says in which histories each does harm.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+
+
+class MutationStale(Exception):
+    """The product has moved on and the lines of a mutation are not there any more, or in more places."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """In this module these lines, which stand there so many times, read otherwise."""
+
+    module: str
+    lines: str
+    broken: str
+    times: int = 1
+
+
+_BOOKS = "edge_daemon.ledger.books"
+_LEDGER = "edge_daemon.ledger.ledger"
+
+_LATE_ACCEPT = """\
+        known = await self.lookup(receipt.device_id, receipt.idempotency_key, None)
+        if known.receipt is not None:
+            from edge_daemon.ledger.types import Existing
+            return Existing(known.receipt)
+        late = self.__dict__.setdefault("_late", {})
+        late[receipt.device_id, receipt.idempotency_key] = body
+        publish(Accepted())
+        return Accepted()
+
+    async def settle"""
+_LATE_SETTLE = """\
+    def _late_settle(self, receipt: Receipt) -> int:
+        late = self.__dict__.get("_late", {})
+        accept = late.pop((receipt.device_id, receipt.idempotency_key), None)
+        if accept is not None:
+            accept()
+        return self._books.settle(receipt)
+
+    async def lookup("""
+_ASK = """\
+            answer = await self._ask(cmd_id, info.boot_id, self._ask_timeout_s)
+            if isinstance(answer, Done):
+                return answer
+            raise answer
+"""
+_SEND_AGAIN = """\
+        await self.wait_online()
+        return await self.execute(cmd_id + 1, op, args, on_stage=on_stage, timeout_s=timeout_s)
+"""
+
+MUTATIONS: dict[str, tuple[Edit, ...]] = {
+    # A key that was accepted before is accepted again.
+    "no_dedup_check": (
+        Edit(
+            _BOOKS,
+            "        if columns[0] is not None:\n            row = row_of(self._path, *columns)\n            if row.",
+            "        if False:\n            row = row_of(self._path, *columns)\n            if row.",
+        ),
+        Edit(_BOOKS, '"INSERT INTO receipt (key, ', '"INSERT OR REPLACE INTO receipt (key, '),
+    ),
+    # Nothing is on disk before the board hears of it: the receipt is written with its outcome.
+    "no_pending_write": (
+        Edit(
+            _LEDGER,
+            '        return await self._writer.submit(Job(body, "write", publish))\n\n    async def settle',
+            _LATE_ACCEPT,
+        ),
+        Edit(
+            _LEDGER,
+            "        body = partial(self._books.settle, receipt)\n",
+            "        body = partial(self._late_settle, receipt)\n",
+        ),
+        Edit(_LEDGER, "    async def lookup(", _LATE_SETTLE),
+    ),
+    # Commits are left to the kernel.
+    "no_fsync": (
+        Edit(
+            "edge_daemon.ledger.schema", '"PRAGMA synchronous = FULL"', '"PRAGMA synchronous = OFF"', times=2
+        ),
+    ),
+    # When the link was lost on the way, the command is sent once more under an id of its own.
+    "blind_resend": (Edit("edge_daemon.boards.board", _ASK, _SEND_AGAIN),),
+    # The highest fencing token is not on disk: it is known until something of the device is read from there.
+    "token_in_memory_only": (Edit(_BOOKS, "        if fencing_token > highest:\n", "        if False:\n"),),
+    # A ledger that was put back says of keys that it never saw that nothing was dispatched.
+    "found_false_after_restored_ledger": (
+        Edit(_BOOKS, "complete = ours == FIRST_EPOCH if epoch is None else epoch == ours", "complete = True"),
+    ),
+}
+
+
+def mutate(name: str) -> None:
+    """From now on this process loads the product broken. Raises ValueError for a name that is none of MUTATIONS.
+
+    Raises MutationStale when a module that it edits is loaded already; importing it raises MutationStale when its
+    lines are not there, or in other places too.
+    """
+    if name not in MUTATIONS:
+        raise ValueError(f"no mutation is called {name!r}; there are {', '.join(MUTATIONS)}")
+    edits = MUTATIONS[name]
+    for edit in edits:
+        if edit.module in sys.modules:
+            raise MutationStale(
+                f"{edit.module} is loaded already; break it before anything of the product is"
+            )
+    sys.meta_path.insert(0, _Breaker(edits))
+
+
+class _Breaker(MetaPathFinder):
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self._edits = edits
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        edits = [edit for edit in self._edits if edit.module == fullname]
+        spec = PathFinder.find_spec(fullname, path, target) if edits else None
+        if spec is not None and spec.origin is not None:
+            spec.loader = _BrokenLoader(fullname, spec.origin, edits)
+        return spec
+
+
+class _BrokenLoader(SourceFileLoader):
+    def __init__(self, fullname: str, path: str, edits: Sequence[Edit]) -> None:
+        super().__init__(fullname, path)
+        self._edits = edits
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Past the compiled files: neither must a sound one be used, nor a broken one be left behind."""
+        source = self.get_data(self.path).decode()
+        for edit in self._edits:
+            found = source.count(edit.lines)
+            if found != edit.times:
+                raise MutationStale(
+                    f"{fullname} has {edit.lines!r} {found} times, not {edit.times}; adapt the mutation"
+                )
+            source = source.replace(edit.lines, edit.broken)
+        return compile(source, self.path, "exec", dont_inherit=True)

@@ -1,0 +1,338 @@
+"""Who is at the far end of the wires: a plane that writes everything down, and staff at the rig."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import trio
+
+from edge_daemon.bench.crash.notes import (
+    Acknowledged,
+    Barred,
+    Mark,
+    Name,
+    Notebook,
+    Progressed,
+    Sent,
+    Told,
+)
+from edge_daemon.bench.crash.streams import Wire
+from edge_daemon.bench.crash.world import World, now_ns
+from edge_daemon.bench.plane import PROTOCOL, Message, Plane, PlaneDisconnected, PlaneError
+
+AGAIN_S = 0.05
+"""How soon somebody who lost the daemon tries again."""
+UNIX_MS = 1_767_225_600_000.0
+
+
+class NotedPlane(Plane):
+    """A plane whose notebook has every word, each with its time; it reconnects for as long as it is kept connected."""
+
+    def __init__(
+        self, world: World, plane_id: str, *, token: int, epochs_of: "NotedPlane | None" = None
+    ) -> None:
+        """epochs_of: whose memory of epochs it shares: a second connection of one plane."""
+        super().__init__(
+            plane_id,
+            _NO_ADDRESS,
+            world.nursery,
+            fencing_token=token,
+            unix_ms=lambda: UNIX_MS + trio.current_time() * 1000,
+        )
+        if epochs_of is not None:
+            self.share_epochs(epochs_of)
+        self._world = world
+        self._notes: Notebook = world.notebook
+        self._wire: Wire | None = None
+        self._asked: dict[int, Name] = {}
+        self._lose_acknowledgements = 0
+        self.online = trio.Event()
+        self.on_duty = trio.Event()
+        self.in_final_round = False
+
+    # -- the connection ----------------------------------------------------------------------------------------
+
+    async def open_stream(self) -> trio.abc.HalfCloseableStream:
+        await trio.lowlevel.checkpoint()
+        self._wire = self._world.connect("plane")
+        return self._wire.peer_end
+
+    async def keep_connected(self) -> None:
+        """While it is on duty; until cancelled."""
+        while True:
+            await self.on_duty.wait()
+            try:
+                await self.connect()
+            except (PlaneDisconnected, PlaneError, OSError):
+                await trio.sleep(AGAIN_S)
+                continue
+            self._world.note(f"{self.plane_id} connected, epoch {self.welcome['epoch']}")
+            if self.on_duty.is_set():
+                self.online.set()
+                await self.disconnected.wait()
+                self.online = trio.Event()
+            else:
+                # Sent off while it shook hands.
+                self.go(loses_what_it_sent=False)
+                await self.disconnected.wait()
+            await trio.sleep(AGAIN_S)
+
+    def go(self, *, loses_what_it_sent: bool) -> None:
+        """Its process dies, or the line to it breaks, at this moment; it is back soon."""
+        if self._wire is not None:
+            self._world.note(f"{self.plane_id} is gone")
+            self._wire.peer_died(loses_what_it_sent=loses_what_it_sent)
+
+    def leave(self) -> None:
+        """Another plane is on duty from now on."""
+        if self.on_duty.is_set():
+            self.on_duty = trio.Event()
+        self.go(loses_what_it_sent=False)
+
+    def lose_acknowledgements(self, count: int) -> None:
+        """The next so many acknowledgements do not leave; the connection breaks behind each."""
+        self._lose_acknowledgements = count
+
+    # -- what is written down ----------------------------------------------------------------------------------
+
+    async def send(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "dispatch":
+            name = (message["deviceId"], message["idempotencyKey"])
+            self._asked[message["id"]] = name
+            self._notes.note(Sent(now_ns(), self.plane_id, name, message["lease"]["fencingToken"]))
+        elif kind in ("getReceipt", "cancel"):
+            self._asked[message["id"]] = (message["deviceId"], message["idempotencyKey"])
+        elif kind == "ackReceipt":
+            name = (message["deviceId"], message["idempotencyKey"])
+            if self._lose_acknowledgements:
+                self._lose_acknowledgements -= 1
+                self.go(loses_what_it_sent=True)
+                raise PlaneDisconnected("the acknowledgement was lost")
+            self._notes.note(Acknowledged(now_ns(), name))
+        await super().send(message)
+
+    async def on_message(self, message: Message) -> None:
+        self._write_down(message)
+        await super().on_message(message)
+
+    def _write_down(self, message: Message) -> None:
+        match message["type"]:
+            case "progress":
+                told = message["progress"]
+                name = (told["deviceId"], told["idempotencyKey"])
+                self._notes.note(Progressed(now_ns(), name, told["stage"]))
+            case "receipt":
+                self._hear("push", _name_of(message["receipt"]), message["receipt"])
+            case "result":
+                outcome = message["outcome"]
+                name = self._asked[message["replyTo"]]
+                self._hear("result", name, outcome.get("receipt"), error=outcome.get("error"))
+            case "receiptAnswer":
+                answer = message["answer"]
+                name = self._asked[message["replyTo"]]
+                self._hear("lookup", name, answer.get("receipt"), known=answer["known"])
+
+    def _hear(
+        self,
+        by: Any,
+        name: Name,
+        receipt: Message | None,
+        *,
+        error: Message | None = None,
+        known: bool = True,
+    ) -> None:
+        self._notes.note(Told(now_ns(), name, by, receipt, error, known, self.in_final_round))
+
+    # -- acting ------------------------------------------------------------------------------------------------
+
+    async def act(
+        self,
+        device: str,
+        key: str,
+        action: Message,
+        mark: Mark,
+        *,
+        token: int | None = None,
+        patience_s: float = 40.0,
+        expires_in_ms: int | None = None,
+    ) -> Message | None:
+        """Has one action done, through whatever happens: asked again after each break, sent again where nothing is
+        known of it, until a final receipt or a refusal that repeating does not help against. The receipt, if any.
+        """
+        self._notes.marks[device, key] = mark
+        with trio.move_on_after(patience_s):
+            while True:
+                await self.online.wait()
+                try:
+                    answer = await self.dispatch(
+                        device, action, key=key, fencing_token=token, expires_in_ms=expires_in_ms
+                    )
+                    if answer.receipt is not None:
+                        return answer.receipt
+                    if answer.error is not None and not answer.error["retryable"]:
+                        return None
+                    await trio.sleep(0.2)
+                    continue
+                except (PlaneDisconnected, PlaneError):
+                    pass
+                known = await self._asked_again(device, key)
+                if known is not None:
+                    return known
+        return None
+
+    async def _asked_again(self, device: str, key: str) -> Message | None:
+        """After a break: the final receipt, None where there is none yet or no answer came."""
+        await self.online.wait()
+        try:
+            answer = await self.get_receipt(device, key, epoch=self.first_epoch(key))
+        except (PlaneDisconnected, PlaneError):
+            await trio.sleep(AGAIN_S)
+            return None
+        receipt: Message | None = answer.get("receipt")
+        return receipt if receipt is not None and receipt["status"] != "pending" else None
+
+    async def send_again(self, device: str, key: str, action: Message, token: int | None) -> None:
+        """The same once more, whatever comes of it."""
+        await self.online.wait()
+        try:
+            await self.dispatch(device, action, key=key, fencing_token=token)
+        except (PlaneDisconnected, PlaneError):
+            return
+
+    async def take_back(self, device: str, key: str) -> None:
+        await self.online.wait()
+        try:
+            await self.cancel(device, key)
+        except (PlaneDisconnected, PlaneError):
+            return
+
+    async def park(self, device: str, for_s: float) -> None:
+        """A person takes the screen, and gives it back after a while."""
+        async with self._world.at_the_rig:
+            await self._insist(lambda: self.set_parked(device, True))
+            from_ns = now_ns()
+            await trio.sleep(for_s)
+            self._notes.barred.append(Barred(device, from_ns, now_ns(), "parked"))
+            await self.give_screen_back(device)
+
+    async def give_screen_back(self, device: str) -> None:
+        await self._insist(lambda: self.set_parked(device, False))
+
+    async def look_up(self, device: str, key: str) -> None:
+        """Asks until there is an answer that is not `pending`; what it says stands in the notebook."""
+
+        async def ask() -> None:
+            while True:
+                answer = await self.get_receipt(device, key, epoch=self.first_epoch(key))
+                if (answer.get("receipt") or {}).get("status") != "pending":
+                    return
+                await trio.sleep(AGAIN_S)
+
+        await self._insist(ask)
+
+    async def send_once_more(self, device: str, key: str, action: Message, token: int | None) -> None:
+        """The same arguments until there is an answer that repeating would not change."""
+
+        async def ask() -> None:
+            while True:
+                answer = await self.dispatch(device, action, key=key, fencing_token=token)
+                if answer.receipt is not None or not (answer.error or {}).get("retryable"):
+                    return
+                await trio.sleep(0.2)
+
+        await self._insist(ask)
+
+    async def _insist(self, ask: Callable[[], Awaitable[None]]) -> None:
+        """Through breaks, until it is answered."""
+        while True:
+            await self.online.wait()
+            try:
+                return await ask()
+            except (PlaneDisconnected, PlaneError):
+                await trio.sleep(AGAIN_S)
+
+
+class Staff(Plane):
+    """A technician at the rig."""
+
+    def __init__(self, world: World, staff_id: str) -> None:
+        super().__init__(staff_id, _NO_ADDRESS, world.nursery, acknowledge=False)
+        self._world = world
+        self._wire: Wire | None = None
+
+    def hello(self) -> Message:
+        return {"type": "staffHello", "protocol": PROTOCOL, "staffId": self.plane_id}
+
+    async def open_stream(self) -> trio.abc.HalfCloseableStream:
+        await trio.lowlevel.checkpoint()
+        self._wire = self._world.connect("staff")
+        return self._wire.peer_end
+
+    def go(self) -> None:
+        """The console is closed, with everything it held."""
+        if self._wire is not None:
+            self._wire.peer_died(loses_what_it_sent=False)
+
+    async def hold(self, device: str, for_s: float) -> None:
+        """Takes the device, and gives it back after a while; or loses it with the connection."""
+        async with self._world.at_the_rig:
+            await self._hold(device, for_s)
+
+    async def _hold(self, device: str, for_s: float) -> None:
+        await self._until_done({"type": "takeHold", "deviceId": device, "hint": "a check"})
+        world, life, from_ns = self._world, self._world.life, now_ns()
+        with trio.move_on_after(for_s):
+            await self.disconnected.wait()
+        until_ns = now_ns()
+        if self.disconnected.is_set() and life is not None and life.how == "killed":
+            # The hold outlives the daemon that died with it, until somebody gives it back by force.
+            await trio.sleep(for_s)
+            until_ns = now_ns()
+        if world.stopped_ns is not None and world.stopped_ns >= from_ns:
+            until_ns = min(until_ns, world.stopped_ns)
+        world.notebook.barred.append(Barred(device, from_ns, until_ns, "held"))
+        await self.give_back(device)
+
+    async def give_back(self, device: str) -> None:
+        """Whoever holds it."""
+        await self._until_done({"type": "releaseHold", "deviceId": device, "force": True})
+
+    async def stop_and_lift(self, device: str, after_s: float) -> None:
+        """Presses the emergency stop, and lifts it after a while."""
+        await self._once({"type": "estop", "deviceId": device})
+        await trio.sleep(after_s)
+        await self.lift(device)
+
+    async def lift(self, device: str) -> None:
+        await self._until_done({"type": "clearEstop", "deviceId": device})
+
+    async def _once(self, request: Message) -> None:
+        try:
+            await self._ask_connected(request)
+        except (PlaneDisconnected, PlaneError, OSError):
+            return
+
+    async def _until_done(self, request: Message) -> None:
+        while True:
+            try:
+                await self._ask_connected(request)
+                return
+            except PlaneError as error:
+                if error.code == "leased":
+                    # Left behind by somebody who is gone.
+                    await self._once({"type": "releaseHold", "deviceId": request["deviceId"], "force": True})
+            except (PlaneDisconnected, OSError):
+                pass
+            await trio.sleep(AGAIN_S)
+
+    async def _ask_connected(self, request: Message) -> None:
+        if self._wire is None or self._wire.over or self.disconnected.is_set():
+            await self.connect()
+        await self.ask(request)
+
+
+_NO_ADDRESS: Any = None
+
+
+def _name_of(receipt: Mapping[str, Any]) -> Name:
+    return receipt["deviceId"], receipt["idempotencyKey"]

@@ -1,0 +1,221 @@
+"""The real process tree for the kills: boards behind ptys, a camera, files, the daemon as a process of its own."""
+
+import math
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import cv2
+import numpy as np
+import trio
+
+from calibration.acceptance import Acceptance
+from calibration.fit_camera import CameraQuality
+from calibration.fit_hand import HandQuality
+from calibration.models import CameraModel, ContactPlane, HandModel
+from calibration.result import CameraPart, DeviceCalibration, HandPart
+from calibration.screen import ScreenGeometry
+from calibration.store import CalibrationStore
+from edge_daemon.bench.crash.real_hand import Press, RealHand
+from edge_daemon.bench.daemon_process import DaemonProcess, running_daemon
+from edge_daemon.bench.link.presses import SAME_PLACE_UM
+from edge_daemon.bench.rigfile import RigFiles
+from edge_daemon.bench.stage import StageFailed
+from edge_daemon.bench.twin.boards import Runtime, available_runtime
+from edge_daemon.bench.twin.mjpeg import MjpegServer, Part
+from edge_daemon.staff.conditions import conditions_of
+from edge_daemon.upstream.client import connect_staff
+
+SCREEN = ScreenGeometry(width_px=1080, height_px=1800, width_mm=60.0, height_mm=100.0)
+_ORIGIN_MM = 10.0
+"""The screen's top left corner in hand millimetres, both axes; the axes run the same way."""
+_FIRST_MM, _PITCH_MM, _ROW = 4.0, 1.0, 50
+_PICTURE = (1280, 720)
+_PICTURE_EVERY_S = 0.5
+ONLINE_S = 30.0
+
+_CONFIG = """\
+[edge]
+id = "bench-kills"
+state_dir = "{state}"
+[plane]
+unix_socket = "{plane}"
+[staff]
+unix_socket = "{staff}"
+[cameras.cam-1]
+type = "http_mjpeg"
+url = "http://127.0.0.1:{camera_port}/stream?extra_headers=1"
+"""
+_DEVICE = """\
+[boards.{hand}]
+kind = "hand"
+port = "{port}"
+[devices.{device}]
+hand = "{hand}"
+camera = "cam-1"
+[devices.{device}.motion]
+park_x_mm = 10.0
+park_y_mm = 10.0
+park_z_mm = 4.0
+search_z_mm = 4.0
+hover_mm = 2.0
+dwell_ms = 20
+[devices.{device}.screen]
+width_px = {width_px}
+height_px = {height_px}
+width_mm = {width_mm}
+height_mm = {height_mm}
+"""
+
+
+def place_grid(number: int) -> tuple[float, float]:
+    """A place of its own for each key, in grid units, so that a touch says whose it is."""
+    x_mm, y_mm = _place_mm(number)
+    return x_mm / SCREEN.width_mm * 1000.0, y_mm / SCREEN.height_mm * 1000.0
+
+
+def number_at(press: Press) -> int | None:
+    """Whose place was touched; None when it is nobody's."""
+    x_mm, y_mm = press.x_um / 1000.0 - _ORIGIN_MM, press.y_um / 1000.0 - _ORIGIN_MM
+    column, row = round((x_mm - _FIRST_MM) / _PITCH_MM), round((y_mm - _FIRST_MM) / _PITCH_MM)
+    number = row * _ROW + column
+    at_x_mm, at_y_mm = _place_mm(number)
+    near = math.hypot(x_mm - at_x_mm, y_mm - at_y_mm) * 1000.0 <= SAME_PLACE_UM
+    return number if near and 0 <= column < _ROW and row >= 0 else None
+
+
+def _place_mm(number: int) -> tuple[float, float]:
+    row, column = divmod(number, _ROW)
+    return _FIRST_MM + _PITCH_MM * column, _FIRST_MM + _PITCH_MM * row
+
+
+def _calibration() -> DeviceCalibration:
+    """Of a hand without any error: where its touches land is not what is tried here, so each place is exact."""
+    half_x, half_y = SCREEN.width_mm / 2, SCREEN.height_mm / 2
+    hand = HandPart(
+        model=HandModel(
+            kind="affine",
+            coefficients=(_ORIGIN_MM + half_x, half_x, 0.0, _ORIGIN_MM + half_y, 0.0, half_y),
+        ),
+        contact=ContactPlane(a=0.0, b=0.0, c=0.0),
+        overtravel_mm=0.5,
+        overtravel_limit_mm=1.0,
+        quality=HandQuality(leave_one_out_rms_mm={"affine": 0.0}, places=12, outliers=()),
+        touches=(),
+        approach_mm=0.2,
+    )
+    camera = CameraPart(
+        model=CameraModel(
+            image_width=_PICTURE[0],
+            image_height=_PICTURE[1],
+            homography=(0.01, 0.0, -0.3, 0.0, 0.01, -0.4, 0.0, 0.0, 1.0),
+            k1=0.0,
+            k2=0.0,
+            p1=0.0,
+            p2=0.0,
+        ),
+        quality=CameraQuality(
+            held_out_rms_px=0.0,
+            held_out_max_px=0.0,
+            corners_used=0,
+            corners_on_board=0,
+            outlier_ids=(),
+            lens_terms=0,
+        ),
+        corners=(),
+    )
+    places = [(4.0 * number, 20.0) for number in range(1, 13)]
+    accepted = Acceptance.of(SCREEN, [(at, at) for at in places], p95_limit_mm=0.3, max_limit_mm=0.5)
+    return DeviceCalibration(screen=SCREEN, camera=camera, hand=hand, acceptance=accepted)
+
+
+@dataclass
+class RealRig:
+    """What is killed, and who saw what it did. `hands` by device id."""
+
+    files: RigFiles
+    daemon: DaemonProcess
+    hands: dict[str, RealHand]
+
+
+@asynccontextmanager
+async def open_real_rig(
+    directory: Path, devices: Sequence[str], runtime: Runtime | None = None
+) -> AsyncIterator[RealRig]:
+    """All of it running, calibrated and online; nothing of it is left at the end. `directory`: a short path.
+
+    Raises what a rig raises that does not come up: StageFailed, DaemonFailed, BoardCrashed.
+    """
+    files = RigFiles(directory)
+    kind = runtime or available_runtime()
+    hands = {
+        device: RealHand(f"hand-{number}", f"4c4e4b01{number:08x}", directory, kind)
+        for number, device in enumerate(devices, start=1)
+    }
+    server = MjpegServer()
+    server.open()
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_film, server)
+            for hand in hands.values():
+                await nursery.start(hand.run)
+            _write_config(files, hands, server.port)
+            async with running_daemon(files.config, files.log) as daemon:
+                rig = RealRig(files, daemon, hands)
+                await _calibrate(rig)
+                yield rig
+            nursery.cancel_scope.cancel()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(server.close)
+
+
+async def _film(server: MjpegServer) -> None:
+    """A dim, uneven, unmoving scene: enough for a camera that nobody looks through."""
+    shade = np.linspace(60, 180, _PICTURE[0], dtype=np.uint8)
+    picture = np.repeat(shade[None, :], _PICTURE[1], axis=0)
+    jpeg = cv2.imencode(".jpg", picture)[1].tobytes()
+    for _ in count():
+        now_ns = time.monotonic_ns()
+        server.publish(Part(jpeg, now_ns, now_ns))
+        await trio.sleep(_PICTURE_EVERY_S)
+
+
+def _write_config(files: RigFiles, hands: dict[str, RealHand], camera_port: int) -> None:
+    text = _CONFIG.format(
+        state=files.state, plane=files.plane_socket, staff=files.staff_socket, camera_port=camera_port
+    )
+    for device, hand in hands.items():
+        text += _DEVICE.format(
+            hand=hand.name,
+            port=hand.port,
+            device=device,
+            width_px=SCREEN.width_px,
+            height_px=SCREEN.height_px,
+            width_mm=SCREEN.width_mm,
+            height_mm=SCREEN.height_mm,
+        )
+    files.config.write_text(text, encoding="utf-8")
+
+
+async def _calibrate(rig: RealRig) -> None:
+    """Stores the calibrations as staff would, once hands and camera have announced themselves."""
+    waiting_for = "the daemon's answer"
+    with trio.move_on_after(ONLINE_S):
+        async with connect_staff(rig.files.staff_socket, "bench") as staff:
+            while True:
+                offline = [it for it in await staff.list_devices() if it.status != "online"]
+                if not offline:
+                    break
+                waiting_for = f"{offline[0].device_id}, {offline[0].status}: {offline[0].status_reason}"
+                await trio.sleep(0.05)
+            for device in rig.hands:
+                conditions = conditions_of(await staff.rig_facts(device))
+                store = CalibrationStore(rig.files.calibration_root, device)
+                store.save(_calibration(), conditions, origin="calibrated")
+                await staff.adopt_calibration(device)
+            return
+    raise StageFailed(f"the rig did not come up within {ONLINE_S:.0f} s; it waited for {waiting_for}")

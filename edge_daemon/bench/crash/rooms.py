@@ -1,0 +1,187 @@
+"""The rigs that the histories play on: their configuration, and a calibration for each hand, made once per process.
+
+Everything is small and quick, so that a history is: a phone of 50 mm, a hand that crosses it in a fifth of a second.
+"""
+
+import atexit
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from calibration.acceptance import Acceptance
+from calibration.fit_camera import CameraQuality
+from calibration.fit_hand import HandQuality
+from calibration.models import CameraModel, ContactPlane, HandModel
+from calibration.result import CameraPart, DeviceCalibration, HandPart
+from calibration.screen import ScreenGeometry
+from calibration.store import BoardKey, CalibrationStore, CameraKey, Conditions, Stamp
+from edge_daemon.config import Config, load_config
+from firmware.hand.limits import HandLimits
+from firmware.link import FIRMWARE_MAJOR, FIRMWARE_MINOR
+
+DEVICES_MAX = 4
+CAMERA_PX = (64, 64)
+SCREEN_PX, SCREEN_MM = 1000, 50.0
+EDGE_MM = 5.0
+"""Where the screen begins in the hand's own frame."""
+# µm, mm/s, mm/s²: a small gantry, quicker than a real one.
+HAND_LIMITS = (0, 60_000, 0, 60_000, -3_000, 8_000, 1_000, 40_000)
+HAND_TOLERANCE_UM = 60
+TOUCH_TOLERANCE = 40
+"""Units of a touch screen, of 32,767: about 1 of the grid."""
+TOUCH_UNITS = 32767
+
+_CONFIG = """
+[edge]
+id = "rig"
+state_dir = "{directory}"
+[plane]
+unix_socket = "{directory}/plane"
+[staff]
+unix_socket = "{directory}/staff"
+"""
+_DEVICE = """
+[boards.{board}]
+kind = "{kind}"
+port = "/dev/{board}"
+uid = "{uid}"
+[cameras.cam-{number}]
+type = "http_mjpeg"
+url = "http://127.0.0.1:1/"
+[devices.phone-{number}]
+{kind} = "{board}"
+camera = "cam-{number}"
+[devices.phone-{number}.screen]
+width_px = {px}
+height_px = {px}
+width_mm = {mm}
+height_mm = {mm}
+[devices.phone-{number}.motion]
+park_z_mm = 8.0
+hover_mm = 2.0
+dwell_ms = 20
+"""
+
+
+@dataclass(frozen=True)
+class BoardPlace:
+    """A board of the rig: which device it serves, and the layout of its phone's keyboard."""
+
+    device: str
+    name: str
+    kind: str
+    uid: bytes
+    layout: str = "us"
+
+
+def boards_of(kinds: tuple[str, ...], layouts: tuple[str, ...] = ()) -> tuple[BoardPlace, ...]:
+    """One board a device; kinds: "hand" or "hid" for each, layouts of those that have a keyboard."""
+    spare = iter(layouts)
+    return tuple(
+        BoardPlace(
+            f"phone-{number}",
+            f"{kind}-{number}",
+            kind,
+            bytes.fromhex(f"43525348000000{number:02x}"),
+            next(spare, "us") if kind == "hid" else "us",
+        )
+        for number, kind in enumerate(kinds, start=1)
+    )
+
+
+def hand_limits() -> HandLimits:
+    return HandLimits(*HAND_LIMITS)
+
+
+def hand_um(x_grid: float, y_grid: float) -> tuple[int, int]:
+    """Where the hand's drives stand when it touches that place of the grid."""
+    per_grid = SCREEN_MM * 1000 / 1000
+    return round(EDGE_MM * 1000 + x_grid * per_grid), round(EDGE_MM * 1000 + y_grid * per_grid)
+
+
+@cache
+def folder() -> Path:
+    """Where the calibrations of this process lie; removed at its end."""
+    path = Path(tempfile.mkdtemp(prefix="edge-crash-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+@cache
+def config_of(kinds: tuple[str, ...]) -> Config:
+    """The configuration of a rig with these boards, its calibrations stored."""
+    directory = folder() / "-".join(kinds)
+    directory.mkdir()
+    text = _CONFIG.format(directory=directory)
+    for number, board in enumerate(boards_of(kinds), start=1):
+        text += _DEVICE.format(
+            number=number, board=board.name, kind=board.kind, uid=board.uid.hex(), px=SCREEN_PX, mm=SCREEN_MM
+        )
+    path = directory / "edge.toml"
+    path.write_text(text)
+    config = load_config(path)
+    for number, board in enumerate(boards_of(kinds), start=1):
+        if board.kind == "hand":
+            _calibrate(config.calibration_root, board, f"cam-{number}")
+    return config
+
+
+def _calibrate(root: Path, board: BoardPlace, camera: str) -> None:
+    now = Stamp(wall_utc="2026-01-01T00:00:00Z", clock_synced=False, boot_id="workshop", monotonic_ns=1)
+    conditions = Conditions(
+        device_id=board.device,
+        screen=_SCREEN,
+        hand=BoardKey(uid=board.uid.hex(), firmware=f"{FIRMWARE_MAJOR}.{FIRMWARE_MINOR}"),
+        hid=None,
+        camera=CameraKey(name=camera, width=CAMERA_PX[0], height=CAMERA_PX[1], source="http_mjpeg"),
+        now=now,
+    )
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    CalibrationStore(root, board.device).save(_calibration(), conditions, origin="calibrated")
+
+
+_SCREEN = ScreenGeometry(width_px=SCREEN_PX, height_px=SCREEN_PX, width_mm=SCREEN_MM, height_mm=SCREEN_MM)
+
+
+def _calibration() -> DeviceCalibration:
+    """The truth itself: the hand goes exactly where `hand_um` says, the glass lies at z = 0."""
+    half = SCREEN_MM / 2
+    middle = EDGE_MM + half
+    hand = HandPart(
+        model=HandModel(kind="affine", coefficients=(middle, half, 0.0, middle, 0.0, half)),
+        contact=ContactPlane(a=0.0, b=0.0, c=0.0),
+        overtravel_mm=0.5,
+        overtravel_limit_mm=1.0,
+        quality=HandQuality(leave_one_out_rms_mm={"affine": 0.0}, places=24, outliers=()),
+        touches=(),
+        approach_mm=0.6,
+    )
+    camera = CameraPart(
+        model=CameraModel(
+            image_width=CAMERA_PX[0],
+            image_height=CAMERA_PX[1],
+            homography=(1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0),
+            k1=0,
+            k2=0,
+            p1=0,
+            p2=0,
+        ),
+        quality=CameraQuality(
+            held_out_rms_px=0.1,
+            held_out_max_px=0.2,
+            corners_used=90,
+            corners_on_board=112,
+            outlier_ids=(),
+            lens_terms=0,
+        ),
+        corners=(),
+    )
+    exact = [((x, y), (x, y)) for x in (10.0, 25.0, 40.0) for y in (10.0, 20.0, 30.0, 40.0)]
+    return DeviceCalibration(
+        screen=_SCREEN,
+        camera=camera,
+        hand=hand,
+        acceptance=Acceptance.of(_SCREEN, exact, p95_limit_mm=0.3, max_limit_mm=0.5),
+    )

@@ -1,0 +1,336 @@
+"""The oracle sees every kind of broken promise in notes made by hand, and nothing in notes of a rig that kept them."""
+
+import binascii
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from edge_daemon.bench.crash.notes import (
+    AboutBoard,
+    Acknowledged,
+    Barred,
+    Entry,
+    FirstByte,
+    Mark,
+    Name,
+    Notebook,
+    Progressed,
+    Schedule,
+    Sent,
+    Told,
+)
+from edge_daemon.bench.crash.oracle import Counts, Verdict, judge
+from edge_daemon.bench.crash.phones import Touch
+from firmware import wire
+
+MS = 1_000_000
+TAP: Name = ("phone-1", "tap")
+NEWER: Name = ("phone-1", "newer")
+TEXT: Name = ("phone-2", "text")
+SECRET = "a4711815A"
+
+
+def committed(name: Name) -> dict[str, Any]:
+    return {"deviceId": name[0], "idempotencyKey": name[1], "status": "committed", "committedAt": "12:00"}
+
+
+def failed(name: Name, code: str, **more: Any) -> dict[str, Any]:
+    return {
+        "deviceId": name[0],
+        "idempotencyKey": name[1],
+        "status": "failed",
+        "error": {"code": code, "message": code, "retryable": False},
+        **more,
+    }
+
+
+def unknown(name: Name) -> dict[str, Any]:
+    return failed(name, "outcome_unknown", reason="outcome_unknown", requiresManualReview=True)
+
+
+def pending(name: Name) -> dict[str, Any]:
+    return {"deviceId": name[0], "idempotencyKey": name[1], "status": "pending"}
+
+
+def told(at: int, name: Name, by: Any, receipt: dict[str, Any] | None, **more: Any) -> Told:
+    return Told(at * MS, name, by, receipt, **more)
+
+
+def tap_command(at: int, x: int = 7500, cmd_id: int = 1) -> FirstByte:
+    return FirstByte(at * MS, "phone-1", cmd_id, wire.OP_TAP, (x, 9000, 2000, -500, 20))
+
+
+def place(at: int, x: int = 7500) -> Touch:
+    return Touch(at * MS, "phone-1", "place", x, 9000)
+
+
+def symbols(at: int, text: str) -> list[Touch]:
+    return [Touch((at + n) * MS, "phone-2", "symbol", name=symbol) for n, symbol in enumerate(text)]
+
+
+class Notes:
+    """Of a rig that did one tap and typed one text, as it should be; to be spoilt."""
+
+    def __init__(self) -> None:
+        self.notebook = Notebook()
+        self.schedule = Schedule()
+        self.touches = [place(120), *symbols(130, SECRET)]
+        self.finished = True
+        self.remains: dict[str, bytes] = {}
+        self.notebook.marks = {
+            TAP: Mark("place", 7500, 9000),
+            NEWER: Mark("place", 8750, 9000),
+            TEXT: Mark("text", text=SECRET),
+        }
+        crc = binascii.crc32(SECRET.encode())
+        self.schedule.commands = [
+            tap_command(110),
+            FirstByte(125 * MS, "phone-2", 2, wire.OP_TEXT_GO, (len(SECRET), crc)),
+        ]
+        self.say(*self.course(TAP, 100), *self.course(TEXT, 101))
+        self.say(told(400, NEWER, "lookup", None, final_round=True))
+
+    @staticmethod
+    def course(name: Name, at: int) -> list[Entry]:
+        return [
+            Sent(at * MS, "plane", name, 10),
+            Progressed((at + 2) * MS, name, "accepted"),
+            told(at + 50, name, "result", committed(name)),
+            told(at + 51, name, "push", committed(name)),
+            Acknowledged((at + 51) * MS, name),
+            told(at + 200, name, "result", committed(name), final_round=True),
+            told(at + 201, name, "lookup", committed(name), final_round=True),
+        ]
+
+    def say(self, *entries: Entry) -> None:
+        self.notebook.entries = sorted([*self.notebook.entries, *entries], key=lambda entry: entry.at_ns)
+
+    def tell_instead(self, name: Name, receipt: dict[str, Any] | None) -> None:
+        """Another receipt wherever the key's was told."""
+        self.notebook.entries = [
+            replace(entry, receipt=receipt) if isinstance(entry, Told) and entry.name == name else entry
+            for entry in self.notebook.entries
+        ]
+
+    def never_given(self, name: Name) -> None:
+        """No byte of it left, and the phone felt nothing."""
+        self.schedule.commands = [one for one in self.schedule.commands if one.device != name[0]]
+        self.touches = [touch for touch in self.touches if touch.device != name[0]]
+
+    def verdict(self) -> Verdict:
+        return judge(self.notebook, self.schedule, self.touches, finished=self.finished, remains=self.remains)
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+def only(notes: Notes, **expected: int) -> None:
+    """These counts and no others."""
+    assert notes.verdict().counts == Counts(**expected), notes.verdict().problems
+
+
+def test_a_rig_that_kept_every_promise_is_given_zeros(notes: Notes) -> None:
+    only(notes)
+    assert notes.verdict().counts.violations == 0
+
+
+def test_a_second_touch_is_a_double_touch(notes: Notes) -> None:
+    notes.touches.append(place(125))
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.schedule.boards.append(AboutBoard(122 * MS, "phone-1", "stopped"))
+    only(notes, double_touches=1, unknown=1)
+
+
+def test_a_second_command_for_one_key_is_a_double_touch_even_where_the_phone_felt_one(notes: Notes) -> None:
+    notes.schedule.commands.append(tap_command(115, cmd_id=9))
+    only(notes, double_touches=1)
+
+
+def test_a_text_that_was_begun_twice_is_a_double_touch(notes: Notes) -> None:
+    notes.touches += symbols(150, SECRET[:3])
+    assert notes.verdict().counts.double_touches == 1
+
+
+def test_a_touch_that_nobody_asked_for_is_a_stray(notes: Notes) -> None:
+    notes.touches.append(place(125, x=20_000))
+    only(notes, stray_touches=1)
+
+
+def test_committed_without_a_touch_is_a_wrong_word(notes: Notes) -> None:
+    notes.touches = [touch for touch in notes.touches if touch.kind != "place"]
+    only(notes, wrong_words=1)
+
+
+def test_committed_with_half_of_the_text_typed_is_a_wrong_word(notes: Notes) -> None:
+    notes.touches = notes.touches[:-1]
+    only(notes, wrong_words=1)
+
+
+def test_not_executed_with_a_touch_is_a_wrong_word(notes: Notes) -> None:
+    notes.tell_instead(TAP, failed(TAP, "not_executed"))
+    only(notes, wrong_words=1)
+
+
+def test_unknown_without_a_person_asked_is_a_wrong_word(notes: Notes) -> None:
+    notes.tell_instead(TAP, failed(TAP, "outcome_unknown", reason="outcome_unknown"))
+    notes.schedule.boards.append(AboutBoard(115 * MS, "phone-1", "stopped"))
+    only(notes, wrong_words=1, unknown=1)
+
+
+def test_a_receipt_that_is_told_in_two_ways_is_lost(notes: Notes) -> None:
+    notes.say(told(250, TAP, "push", committed(TAP) | {"committedAt": "12:01"}))
+    only(notes, lost_receipts=1)
+
+
+def test_a_receipt_that_is_pending_after_it_was_final_is_lost(notes: Notes) -> None:
+    notes.say(told(250, TAP, "lookup", pending(TAP)))
+    only(notes, lost_receipts=1)
+
+
+def test_an_accepted_key_that_is_not_known_at_the_end_is_lost(notes: Notes) -> None:
+    notes.notebook.entries = [
+        entry for entry in notes.notebook.entries if entry.name != TAP or isinstance(entry, Sent | Progressed)
+    ]
+    notes.say(told(500, TAP, "lookup", None, known=False, final_round=True))
+    only(notes, lost_receipts=1)
+
+
+def test_an_accepted_key_may_be_not_known_when_its_ledger_was_replaced(notes: Notes) -> None:
+    notes.schedule.ledger_lost_ns.append(200 * MS)
+    notes.say(told(500, TAP, "lookup", None, known=False, final_round=True))
+    only(notes)
+
+
+def test_a_key_that_is_pending_at_the_end_is_lost(notes: Notes) -> None:
+    notes.notebook.entries = [
+        entry for entry in notes.notebook.entries if entry.name != TAP or isinstance(entry, Sent | Progressed)
+    ]
+    notes.say(told(500, TAP, "lookup", pending(TAP), final_round=True))
+    only(notes, lost_receipts=1)
+
+
+def test_a_final_receipt_that_is_never_pushed_is_lost(notes: Notes) -> None:
+    notes.notebook.entries = [
+        entry
+        for entry in notes.notebook.entries
+        if entry.name != TAP
+        or not (isinstance(entry, Acknowledged) or (isinstance(entry, Told) and entry.by == "push"))
+    ]
+    only(notes, lost_receipts=1)
+
+
+def test_a_known_key_refused_when_it_is_sent_again_is_a_lost_receipt(notes: Notes) -> None:
+    refusal = {"code": "lease_mismatch", "message": "", "retryable": False}
+    notes.say(told(310, TAP, "result", None, error=refusal, final_round=True))
+    only(notes, lost_receipts=1)
+
+
+@pytest.mark.parametrize("at", [104, 115, 140])
+def test_not_found_after_it_was_accepted_or_dispatched_is_wrong(notes: Notes, at: int) -> None:
+    notes.say(told(at, TAP, "lookup", None))
+    only(notes, wrong_not_found=1)
+
+
+def test_not_found_and_dispatched_later_without_being_sent_again_is_wrong(notes: Notes) -> None:
+    notes.say(told(101, TAP, "lookup", None))
+    only(notes, wrong_not_found=1)
+
+
+def test_not_found_is_right_before_the_key_is_sent(notes: Notes) -> None:
+    notes.say(told(99, TAP, "lookup", None))
+    only(notes)
+
+
+def test_not_known_is_right_where_the_ledger_was_replaced_and_not_found_is_not(notes: Notes) -> None:
+    notes.schedule.ledger_lost_ns.append(200 * MS)
+    notes.say(told(210, TAP, "lookup", None, known=False))
+    only(notes)
+    notes.say(told(220, TAP, "lookup", None, known=True))
+    only(notes, wrong_not_found=1)
+
+
+def test_unknown_is_inside_its_window_when_the_board_restarted_after_the_first_byte(notes: Notes) -> None:
+    notes.tell_instead(TAP, unknown(TAP))
+    only(notes, unknown=1, unknown_outside_window=1)
+    notes.schedule.boards.append(AboutBoard(109 * MS, "phone-1", "stopped"))
+    only(notes, unknown=1, unknown_outside_window=1)
+    notes.schedule.boards.append(AboutBoard(111 * MS, "phone-1", "stopped"))
+    only(notes, unknown=1)
+
+
+def test_unknown_is_inside_its_window_when_the_board_broke_it_off_over_the_glass(notes: Notes) -> None:
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.schedule.boards.append(AboutBoard(112 * MS, "phone-1", "broken off", cmd_id=1, pressing=False))
+    only(notes, unknown=1, unknown_outside_window=1)
+    notes.schedule.boards.append(AboutBoard(113 * MS, "phone-1", "broken off", cmd_id=1, pressing=True))
+    only(notes, unknown=1)
+
+
+def test_a_board_that_was_away_for_a_moment_is_no_reason_not_to_know(notes: Notes) -> None:
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.schedule.boards += [
+        AboutBoard(111 * MS, "phone-1", "away"),
+        AboutBoard(140 * MS, "phone-1", "back"),
+    ]
+    only(notes, unknown=1, unknown_outside_window=1)
+
+
+def test_unknown_without_a_first_byte_is_outside_unless_daemon_and_board_were_both_lost(notes: Notes) -> None:
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.never_given(TAP)
+    notes.schedule.boards.append(AboutBoard(120 * MS, "phone-1", "stopped"))
+    only(notes, unknown=1, unknown_outside_window=1)
+    notes.schedule.deaths_ns.append(119 * MS)
+    only(notes, unknown=1, unknown_unsent=1)
+
+
+def test_of_one_device_only_the_first_in_line_may_be_unknown_without_a_first_byte(notes: Notes) -> None:
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.never_given(TAP)
+    notes.say(*Notes.course(NEWER, 102))
+    notes.tell_instead(NEWER, unknown(NEWER))
+    notes.schedule.boards.append(AboutBoard(120 * MS, "phone-1", "stopped"))
+    notes.schedule.deaths_ns.append(119 * MS)
+    assert notes.verdict().counts.unknown_outside_window == 2
+
+
+def test_a_lower_token_after_a_higher_one_was_accepted_is_a_fencing_violation(notes: Notes) -> None:
+    notes.say(Sent(90 * MS, "plane", NEWER, 11), Progressed(105 * MS, NEWER, "accepted"))
+    notes.say(told(115, NEWER, "push", failed(NEWER, "canceled")))
+    notes.say(told(500, NEWER, "lookup", failed(NEWER, "canceled"), final_round=True))
+    assert notes.verdict().counts.fencing_violations == 1
+
+
+def test_a_higher_token_that_was_accepted_behind_the_first_byte_violates_nothing(notes: Notes) -> None:
+    notes.say(Sent(90 * MS, "plane", NEWER, 11), Progressed(111 * MS, NEWER, "accepted"))
+    notes.say(told(115, NEWER, "push", failed(NEWER, "canceled")))
+    notes.say(told(500, NEWER, "lookup", failed(NEWER, "canceled"), final_round=True))
+    assert notes.verdict().counts.fencing_violations == 0
+
+
+@pytest.mark.parametrize("why", ["held", "parked"])
+def test_a_command_given_while_nobody_may_act_is_a_violation(notes: Notes, why: Any) -> None:
+    notes.notebook.barred.append(Barred("phone-1", 105 * MS, 115 * MS, why))
+    only(notes, held_violations=1)
+
+
+def test_a_command_given_before_or_behind_a_hold_violates_nothing(notes: Notes) -> None:
+    notes.notebook.barred += [
+        Barred("phone-1", 111 * MS, 150 * MS, "held"),
+        Barred("phone-1", 50 * MS, 109 * MS, "held"),
+    ]
+    only(notes)
+
+
+def test_typed_text_in_what_is_left_behind_is_a_leak(notes: Notes) -> None:
+    notes.remains = {"ledger.sqlite3": b"...", "the log": b"typing a4711815A now"}
+    only(notes, text_leaks=1)
+
+
+def test_a_daemon_that_ends_by_itself_and_a_history_without_end_are_seen(notes: Notes) -> None:
+    notes.schedule.crashes.append("crashed: KeyError('x')")
+    notes.finished = False
+    only(notes, crashes=1, stuck=1)
