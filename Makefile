@@ -1,12 +1,12 @@
 # make run    the main job on a simulated rig      make test   lint, types, tests
 # make setup  only the virtual environment         make lint   ruff alone
-# make test-vm  under a real kernel (README.md)
+# make test-vm  under a real kernel (README.md)   make soak   ten hours of a camera with faults, in minutes
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-waiting test-computing test-vm heap lint types clean
+.PHONY: help setup run test test-waiting test-computing test-crashes test-vm soak heap lint types clean
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -36,21 +36,30 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# Two halves at the same time: what waits for real rigs and sockets, and what computes.
+# Three parts at the same time: what waits for real rigs and sockets, what computes, and what plays crashes by the
+# thousand, which steps back for the others: their rigs work in real time.
 WAITING := tests/system tests/devices tests/staff tests/upstream
+CRASHES := tests/bench/test_bench_crash_random.py tests/ledger/test_ledger_disk_cuts.py
 
 test: lint types
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-waiting test-computing
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-waiting test-computing test-crashes
 
 test-waiting: $(STAMP)
 	$(BIN)/python -m pytest $(WAITING)
 
 test-computing: $(STAMP)
-	$(BIN)/python -m pytest tests $(WAITING:%=--ignore=%)
+	$(BIN)/python -m pytest tests $(WAITING:%=--ignore=%) $(CRASHES:%=--ignore=%)
+
+test-crashes: $(STAMP)
+	nice -n 15 $(BIN)/python -m pytest $(CRASHES)
 
 # Under a real kernel, in a virtual machine: EDGE_VM names the tool that boots one (README.md).
 test-vm: $(STAMP)
 	$(BIN)/python tests/vm/run_in_vm.py
+
+# Ten virtual hours of capture with every fault, then real capture processes killed over and over: memory, descriptors.
+soak: $(STAMP)
+	$(BIN)/python -m edge_daemon.bench.camera.soak
 
 # 10,000 commands on each kind of board in MicroPython: free bytes of the heap before and after.
 heap: $(STAMP)

@@ -163,23 +163,27 @@ class Camera:
 
     async def _receive(self, process: Capturing) -> tuple[CameraFault, str] | None:
         patience_s, opening_said = self._open_s, False
+        until = trio.current_time() + OPENING_SAID_S
         while True:
-            # One scope for many records: moving its end on with each costs less than a new one.
-            scope = trio.CancelScope(
-                deadline=trio.current_time() + (patience_s if opening_said else OPENING_SAID_S)
-            )
-            with scope:
+            # One scope for many records. Its end is moved forward at once, but back only when it has come: to move
+            # it with each record costs more than to take the record.
+            with trio.CancelScope(deadline=until) as scope:
+                ends_at = until
                 while (records := await process.receive()) is not None:
                     for header, jpeg in records:
                         self._take(header, jpeg)
                     opening_said = not isinstance(header, pipe.Fault)
                     patience_s = self._silence_s if opening_said else self._open_s
-                    scope.deadline = trio.current_time() + (patience_s if opening_said else OPENING_SAID_S)
+                    until = trio.current_time() + (patience_s if opening_said else OPENING_SAID_S)
+                    if until < ends_at:
+                        scope.deadline = ends_at = until
                 why = await process.why_it_ended()
                 return None if why is None else (CameraFault.CAPTURE_DIED, why)
+            if trio.current_time() < until:
+                continue
             if opening_said:
                 return CameraFault.BLOCKED, f"no picture for {patience_s:g} s; the capture process was killed"
-            opening_said = True
+            opening_said, until = True, trio.current_time() + patience_s
             self._condition.opening()
             self._announce_status()
 
@@ -277,8 +281,10 @@ class Camera:
 
     def _announce_status(self) -> None:
         """Nobody is woken for a status that is as it was: it is looked at with each frame."""
-        if self.status != self._told or self._closed:
-            self._told = self.status
+        status = self._condition.status
+        # Mostly it is the same one, and to compare it costs more than to see that.
+        if self._closed or (status is not self._told and status != self._told):
+            self._told = status
             self._status_news.set()
             self._status_news = trio.Event()
 

@@ -64,6 +64,7 @@ class Outbox:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self._sender = pipe.Sender(sock)
         self._waiting: deque[Accepted | pipe.Header] = deque()
         self._frames = 0
         self._dropped = 0
@@ -110,9 +111,9 @@ class Outbox:
             record = self._waiting[0]
             try:
                 if isinstance(record, Accepted):
-                    pipe.send_record(self._sock, frame_header(record, self._dropped), record.jpeg)
+                    self._sender.send(frame_header(record, self._dropped), record.jpeg)
                 else:
-                    pipe.send_record(self._sock, record)
+                    self._sender.send(record)
             except BlockingIOError:
                 self._backlog.set()
                 return
@@ -121,7 +122,8 @@ class Outbox:
                 os._exit(0)
             self._waiting.popleft()
             self._frames -= isinstance(record, Accepted)
-        self._backlog.clear()
+        if self._backlog.is_set():
+            self._backlog.clear()
 
 
 def frame_header(frame: Accepted, dropped: int) -> pipe.Frame:

@@ -5,7 +5,7 @@ part has headers and mostly a Content-Length; the `boundary` parameter comes wit
 that belong to the delimiter line, quoted or bare.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from edge_daemon.cameras.errors import SourceFault
 from edge_daemon.cameras.faults import CameraFault
@@ -14,10 +14,10 @@ MAX_HEADER_BYTES = 8 * 1024
 """µStreamer's fifteen headers take about 600 bytes."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
+    """headers: names in lower case."""
+
     headers: dict[str, str]
-    """Names in lower case."""
     body: bytes | bytearray
 
 

@@ -26,6 +26,10 @@ _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(32 << 20), "MALLOC_MMAP_THRESHOLD_
 """glibc would give the memory of each picture back to the system and fetch it again, page by page, for the next."""
 
 
+_CUT = int(socket.MSG_TRUNC | socket.MSG_CTRUNC)
+"""A number, because Python makes a new flag of each operation on flags."""
+
+
 class Capturing(Protocol):
     """What the daemon knows of one run of a capture process."""
 
@@ -66,7 +70,7 @@ class CaptureProcess:
         if not message:
             return None
         record = take_record(message, rights)
-        if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+        if flags & _CUT:
             raise PipeError(f"a record of more than {MAX_HEADER_BYTES} bytes from the capture process")
         return [record]
 

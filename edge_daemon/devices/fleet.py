@@ -171,8 +171,8 @@ class Fleet:
     async def acknowledge(self, device_id: str, key: str, resolved: bool) -> None:
         await self._ledger.acknowledge(device_id, key, resolved=resolved)
 
-    async def raise_epoch(self, above: int) -> None:
-        await self._ledger.raise_epoch(above)
+    async def raise_epoch(self, remembered: int) -> None:
+        await self._ledger.raise_epoch(remembered)
 
     # -- staff --------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from edge_daemon.contract import (
     Refused,
     Resolution,
 )
-from edge_daemon.ledger.epoch import FIRST_EPOCH
+from edge_daemon.ledger.epoch import never_raised
 from edge_daemon.ledger.errors import SettledAlready, StorageFault, UnknownReceipt
 from edge_daemon.ledger.files import Files
 from edge_daemon.ledger.rows import COLUMNS, Digests, Row, crc_of, encode, row_of
@@ -212,7 +212,7 @@ class Books:
         row = self._find(digest)
         if row is not None:
             return ReceiptAnswer(known=True, found=True, epoch=ours, receipt=row.receipt)
-        complete = ours == FIRST_EPOCH if epoch is None else epoch == ours
+        complete = never_raised(ours) if epoch is None else epoch == ours
         return ReceiptAnswer(known=complete and not self._is_spent(digest), found=False, epoch=ours)
 
     def page(self, query: ReceiptQuery) -> ReceiptPage:

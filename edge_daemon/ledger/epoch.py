@@ -5,8 +5,11 @@ about keys it never saw. A witness file beside the ledger and the ledger itself 
 nonce that changes each time the ledger is opened and closed. Where they disagree, the epoch is raised and
 older keys are answered "not known".
 
-What this cannot see: both files put back together (the plane's memory of the epoch is for that), and a copy
-taken and put back within one opening that ended in a crash.
+A ledger's first epoch is drawn at random: one that was made on a new card is no earlier one's, and what a plane
+remembers shows it.
+
+What this cannot see: both files put back together from a copy, unless the epoch was raised in between, and a copy taken
+and put back within one opening that ended in a crash.
 """
 
 import zlib
@@ -16,7 +19,33 @@ import msgspec
 
 from edge_daemon.ledger.files import Files, write_durably
 
-FIRST_EPOCH = 1
+RENEWALS_BITS = 20
+"""An epoch's low bits count from 1; those above are of the ledger that a rig began with."""
+LINEAGE_BITS = 32
+"""Epochs stay below 2^53, the largest integer that every reader of MessagePack and JSON has."""
+LINEAGE_BYTES = LINEAGE_BITS // 8
+
+
+def first_epoch(random: bytes) -> int:
+    """Of a ledger made where there was none. random: LINEAGE_BYTES of them."""
+    return int.from_bytes(random, "big") << RENEWALS_BITS | 1
+
+
+def never_raised(epoch: int) -> bool:
+    """Whether a ledger in that epoch has been complete since its rig began."""
+    return epoch & ((1 << RENEWALS_BITS) - 1) == 1
+
+
+def raised_for(remembered: int, ours: int) -> int:
+    """The epoch to go on in when a plane remembers another one: ours, where the ledger of that one is known to be this.
+
+    A later one tells that this ledger is older than what the plane has seen. An earlier one of another beginning tells
+    that this ledger was made anew since, as on a new card; no need to raise it twice for that.
+    """
+    if remembered > ours:
+        return remembered + 1
+    of_another = remembered >> RENEWALS_BITS != ours >> RENEWALS_BITS
+    return ours + 1 if of_another and never_raised(ours) else ours
 
 
 class Witness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,11 +76,14 @@ class WitnessUnreadable(Exception):
     """The file is there but damaged."""
 
 
-def lineage(witness: Witness | None, stamp: Stamp | None) -> Lineage:
-    """The epoch to go on with, from what was found: `stamp` is None when there is no ledger file."""
+def lineage(witness: Witness | None, stamp: Stamp | None, fresh_epoch: int) -> Lineage:
+    """The epoch to go on with, from what was found: `stamp` is None when there is no ledger file.
+
+    fresh_epoch: a `first_epoch`, used where nothing was found at all.
+    """
     if stamp is None:
         if witness is None:
-            return Lineage(FIRST_EPOCH)
+            return Lineage(fresh_epoch)
         if witness.nonce is None:
             return Lineage(witness.epoch)
         return Lineage(witness.epoch + 1, "the ledger file was missing")

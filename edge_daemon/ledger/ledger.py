@@ -247,13 +247,14 @@ class Ledger:
         still does, and would be touched at wrong places."""
         await self._mark(device_id, partial(self._books.set_orientation, device_id, orientation))
 
-    async def raise_epoch(self, above: int) -> None:
-        """The plane remembers a later epoch than ours: go on in one after it. No effect when ours is as late."""
+    async def raise_epoch(self, remembered: int) -> None:
+        """What the plane remembers as the highest epoch. Another one than ours may show that receipts are missing here:
+        then go on in a later one (`epoch.raised_for`)."""
 
         def publish(epoch: int) -> None:
             self._epoch = epoch
 
-        await self._writer.submit(Job(partial(self._opened.raise_epoch, above), "write", publish))
+        await self._writer.submit(Job(partial(self._opened.raise_epoch, remembered), "write", publish))
 
     def _into_outbox(self, row_id: int) -> None:
         """At its end: also what has been there before."""

@@ -13,11 +13,14 @@ from edge_daemon.contract import Receipt
 from edge_daemon.ledger import schema
 from edge_daemon.ledger.books import Books
 from edge_daemon.ledger.epoch import (
+    LINEAGE_BYTES,
     Stamp,
     Witness,
     WitnessUnreadable,
+    first_epoch,
     lineage,
     new_nonce,
+    raised_for,
     read_witness,
     write_witness,
 )
@@ -60,14 +63,14 @@ class OpenLedger:
         self._connected = True
         self._nonce = nonce
 
-    def raise_epoch(self, above: int) -> int:
+    def raise_epoch(self, remembered: int) -> int:
         """To be run inside a transaction; should that fail, the witness alone has the higher epoch, and wins."""
         epoch = self.books.epoch()
-        if above <= epoch:
-            return epoch
-        write_witness(self._files, _witness_path(self.path), Witness(above + 1, self._nonce))
-        self.books.set_epoch(above + 1)
-        return above + 1
+        raised = raised_for(remembered, epoch)
+        if raised != epoch:
+            write_witness(self._files, _witness_path(self.path), Witness(raised, self._nonce))
+            self.books.set_epoch(raised)
+        return raised
 
     def reopen(self) -> sqlite3.Connection:
         """A connection to trust, after a sync has failed on the one there was.
@@ -126,7 +129,7 @@ def open_files(
             connection = _connected(connect, files, path)
             undo.callback(schema.close_unmoved, connection, path)
             stamp = _stamp(connection, path)
-            line = lineage(witness, stamp)
+            line = lineage(witness, stamp, stamp.epoch)
             renewed = missing or line.renewed
             if renewed is not None:
                 _log.warning("ledger %s goes on in epoch %d: %s", path, line.epoch, renewed)
@@ -163,7 +166,7 @@ def _found_or_created(path: Path, connect: schema.Connect, files: Files) -> tupl
     if unreadable is not None:
         raise _corrupt(path, f"the file is missing and its witness cannot be read: {unreadable}")
     sync_name(files, path.parent)  # whoever made the directory may have died before
-    born = lineage(witness, None)
+    born = lineage(witness, None, first_epoch(files.random_bytes(LINEAGE_BYTES)))
     witness = Witness(born.epoch, None, new_nonce(files))
     write_witness(files, _witness_path(path), witness)
     assert witness.next is not None

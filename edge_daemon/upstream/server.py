@@ -206,7 +206,7 @@ class Server:
                     f"planeId: plane {former.peer_id!r} is connected, and only one plane may be",
                     field="planeId",
                 )
-            if hello.epoch is not None and hello.epoch > self._service.epoch:
+            if hello.epoch is not None and hello.epoch != self._service.epoch:
                 await self._service.raise_epoch(hello.epoch)
             if connection.session.closed:
                 return

@@ -298,8 +298,11 @@ class Service(Protocol):
         """A person's word on a receipt that requires a review; durable when it returns, and in the outbox."""
         ...
 
-    async def raise_epoch(self, above: int) -> None:
-        """The plane remembers epoch `above`: the ledger's must become greater, durably."""
+    async def raise_epoch(self, remembered: int) -> None:
+        """The highest epoch that the plane remembers.
+
+        Where it shows that receipts may be missing here, the ledger goes on in a greater one, durably.
+        """
         ...
 
     async def take_hold(self, device_id: str, hint: str, owner: str) -> None: ...

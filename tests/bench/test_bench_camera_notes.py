@@ -86,6 +86,15 @@ def test_homing_by_the_daemon_itself_is_a_move_at_the_edge() -> None:
     assert judged(history(hand=(home, TAP)), settled=False).edge_error
 
 
+@pytest.mark.parametrize(("op", "moved"), [(wire.OP_HOME, True), (wire.OP_TAP, False)])
+def test_a_hand_that_parks_ends_the_move_before_it_on_the_same_account(op: int, moved: bool) -> None:
+    before = Command(op, 500 * MS, 501 * MS, 600 * MS)
+    park = Command(wire.OP_PARK, 705 * MS, 706 * MS, 800 * MS)
+    found = history(hand=(before, park, TAP))
+    assert judged(found, edgeMovedSince=moved, settled=False).words == ()
+    assert judged(found, edgeMovedSince=not moved, settled=False).edge_error
+
+
 def test_a_broken_link_leaves_open_whether_the_hand_moved() -> None:
     there = history(opened_ns=(950 * MS,))
     assert not judged(there, edgeMovedSince=True).edge_error

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
 
 import pytest
 
@@ -77,8 +79,9 @@ def test_records_come_whole_and_in_order_and_leave_no_descriptor_open(pair: Pair
         (frame(), b"picture"),
         (pipe.Fault(fault=CameraFault.FROZEN, reason="why"), b""),
     ]
-    for header, jpeg in records:
-        pipe.send_record(theirs, header, jpeg)
+    with closing(pipe.Sender(theirs)) as sender:
+        for header, jpeg in records:
+            sender.send(header, jpeg)
     assert [received(ours) for _ in records] == records
     assert open_descriptors() == before
 
@@ -86,8 +89,58 @@ def test_records_come_whole_and_in_order_and_leave_no_descriptor_open(pair: Pair
 def test_a_large_picture_comes_as_it_was(pair: Pair) -> None:
     ours, theirs = pair
     jpeg = os.urandom(MAX_JPEG_BYTES)
-    pipe.send_record(theirs, frame(jpeg_bytes=len(jpeg)), jpeg)
-    assert received(ours)[1] == jpeg
+    with closing(pipe.Sender(theirs)) as sender:
+        sender.send(frame(jpeg_bytes=len(jpeg)), jpeg)
+        assert received(ours)[1] == jpeg
+
+
+def test_a_picture_that_was_not_read_yet_stays_as_it_was(pair: Pair) -> None:
+    """However many come after it, and whatever was read between them."""
+    ours, theirs = pair
+    pictures = [bytes([number]) * 5000 for number in range(60)]
+    sent = iter(pictures)
+    found = []
+    with closing(pipe.Sender(theirs)) as sender:
+        for unread in (1, 2, pipe.MOST_SHEETS + 3, 1, 3):
+            for picture in islice(sent, unread):
+                sender.send(frame(jpeg_bytes=len(picture)), picture)
+            found += [received(ours)[1] for _ in range(unread)]
+    assert found == pictures[: len(found)]
+
+
+def test_a_daemon_that_keeps_up_gets_all_pictures_through_one_file(pair: Pair) -> None:
+    """Memory that is cleared and filled anew for each picture is what an idle camera costs most."""
+    ours, theirs = pair
+    files = set()
+    with closing(pipe.Sender(theirs)) as sender:
+        for length in (MAX_JPEG_BYTES, 5, 70_000):
+            sender.send(frame(jpeg_bytes=length), bytes(length))
+            message, rights, _, _ = ours.recvmsg(pipe.MAX_HEADER_BYTES, pipe.RIGHTS_BYTES, pipe.RECEIVE_FLAGS)
+            files.add(os.fstat(array("i", rights[0][2])[0]).st_ino)
+            assert pipe.take_record(message, rights)[1] == bytes(length)
+    assert len(files) == 1
+
+
+def picture_files() -> set[int]:
+    paths = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    return {
+        os.stat(path).st_ino for path in paths if os.path.exists(path) and "memfd:frame" in os.readlink(path)
+    }
+
+
+def test_a_daemon_that_does_not_read_costs_no_new_file_for_each_attempt(pair: Pair) -> None:
+    _, theirs = pair
+    theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+    with closing(pipe.Sender(theirs)) as sender:
+        with pytest.raises(BlockingIOError):
+            for _ in range(1000):
+                sender.send(frame(), b"picture")
+        before = picture_files()
+        for _ in range(3):
+            with pytest.raises(BlockingIOError):
+                sender.send(frame(), b"picture")
+        assert picture_files() == before
+        assert len(before) == pipe.MOST_SHEETS
 
 
 @pytest.mark.parametrize(

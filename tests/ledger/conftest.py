@@ -68,9 +68,15 @@ class Samples:
         )
 
     async def accept(
-        self, ledger: Ledger, receipt: Receipt, *, action: Action = tap, token: int = 1
+        self,
+        ledger: Ledger,
+        receipt: Receipt,
+        *,
+        action: Action = tap,
+        token: int = 1,
+        epoch: int | None = None,
     ) -> Acceptance:
-        return await ledger.accept(receipt, canonical(action), token, self.command)
+        return await ledger.accept(receipt, canonical(action), token, self.command, epoch)
 
     async def finished(self, ledger: Ledger, key: str, *, acknowledged: bool = False) -> Receipt:
         """A whole action: accepted, settled and, if asked for, acknowledged."""

@@ -104,7 +104,7 @@ class Life:
         await self.hold(ledger, Hold("a check", "technician"))
 
     async def _second_half(self, ledger: Ledger) -> None:
-        if await self._told(ledger.raise_epoch(3)) == "yes":
+        if await self._told(ledger.raise_epoch(ledger.epoch + 2)) == "yes":
             self.epoch = ledger.epoch
         await self.accept(ledger, "e", 6)
         await self.settle(ledger, "c")

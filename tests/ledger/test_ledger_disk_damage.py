@@ -37,8 +37,11 @@ def simulated(simulated_ledger):
     return simulated_ledger(1)
 
 
-async def lived(simulated, samples) -> tuple[Snapshot, Snapshot]:
-    """The disk while the ledger was open, as a crash leaves it, and after it was closed: every KEY committed."""
+async def lived(simulated, samples) -> tuple[Snapshot, Snapshot, int]:
+    """The disk while the ledger was open, as a crash leaves it, and after it was closed: every KEY committed.
+
+    And the epoch in which that was.
+    """
     async with simulated.open() as ledger:
         for key in KEYS:
             await samples.finished(ledger, key)
@@ -46,10 +49,10 @@ async def lived(simulated, samples) -> tuple[Snapshot, Snapshot]:
         await ledger.set_hold("phone-1", None)
         await ledger.set_hold("phone-1", Hold("a check", "technician"))
         crashed = simulated.disk.snapshot()
-    return crashed, simulated.disk.snapshot()
+    return crashed, simulated.disk.snapshot(), ledger.epoch
 
 
-async def is_true_or_refused(simulated, samples, keys: Iterable[str] = KEYS, epoch: int = 1) -> bool:
+async def is_true_or_refused(simulated, samples, epoch: int, keys: Iterable[str] = KEYS) -> bool:
     """Whether anything was refused. Fails when an answer is wrong, or an action would be done twice."""
     refused = False
     try:
@@ -81,11 +84,11 @@ def with_flipped(snapshot: Snapshot, path: str, offset: int) -> Snapshot:
 
 
 async def test_a_flipped_byte_of_the_file_makes_no_answer_wrong(simulated, samples):
-    _, closed = await lived(simulated, samples)
+    _, closed, epoch = await lived(simulated, samples)
     refusals = 0
     for offset in range(3, len(closed[FILE]), 67):
         simulated.disk.restore(with_flipped(closed, FILE, offset))
-        refusals += await is_true_or_refused(simulated, samples)
+        refusals += await is_true_or_refused(simulated, samples, epoch)
     assert refusals > 20
 
 
@@ -101,7 +104,7 @@ def salt_of(file: bytes) -> bytes:
 @pytest.mark.parametrize("what", ["salt", "tables"])
 async def test_what_finds_the_rows_is_refused_when_damaged(simulated, samples, what):
     """With another salt, or another table, no key would be found."""
-    _, closed = await lived(simulated, samples)
+    _, closed, epoch = await lived(simulated, samples)
     sought = salt_of(closed[FILE]) if what == "salt" else b"fingerprint BLOB NOT NULL,"
     place = closed[FILE].index(sought)
     for offset in range(place, place + len(sought) - 1):
@@ -111,25 +114,25 @@ async def test_what_finds_the_rows_is_refused_when_damaged(simulated, samples, w
                 async with simulated.open():
                     pass
         else:
-            await is_true_or_refused(simulated, samples)
+            await is_true_or_refused(simulated, samples, epoch)
 
 
 async def test_a_flipped_byte_of_the_log_loses_no_receipt_in_silence(simulated, samples):
-    crashed, _ = await lived(simulated, samples)
+    crashed, _, epoch = await lived(simulated, samples)
     # Behind the last receipt: three transactions of a frame and its padding.
     receipts_end = len(crashed[LOG]) - 6 * FRAME_BYTES
     offsets = [*range(32), *range(32, receipts_end, 911)]
     refusals = 0
     for offset in offsets:
         simulated.disk.restore(with_flipped(crashed, LOG, offset))
-        refusals += await is_true_or_refused(simulated, samples)
+        refusals += await is_true_or_refused(simulated, samples, epoch)
     assert refusals > len(offsets) * 0.9
     simulated.disk.restore(crashed)
-    assert not await is_true_or_refused(simulated, samples)
+    assert not await is_true_or_refused(simulated, samples, epoch)
 
 
 async def test_a_damaged_log_is_left_as_found(simulated, samples):
-    crashed, _ = await lived(simulated, samples)
+    crashed, _, _ = await lived(simulated, samples)
     simulated.disk.restore(with_flipped(crashed, LOG, FRAME_BYTES * 5))
     for _ in range(2):
         with pytest.raises(LedgerCorrupt, match="log is damaged"):
@@ -154,10 +157,10 @@ def test_a_log_begun_over_one_that_is_in_the_file_is_no_damage():
 
 
 async def test_a_shortened_file_makes_no_answer_wrong(simulated, samples):
-    _, closed = await lived(simulated, samples)
+    _, closed, epoch = await lived(simulated, samples)
     for size in range(0, len(closed[FILE]), 1024):
         simulated.disk.restore({**closed, FILE: closed[FILE][:size]})
-        assert await is_true_or_refused(simulated, samples)
+        assert await is_true_or_refused(simulated, samples, epoch)
 
 
 async def test_an_earlier_copy_from_any_moment_of_an_earlier_opening_is_noticed(simulated_ledger, samples):
@@ -222,9 +225,9 @@ async def test_a_disk_full_for_good_takes_no_new_action_and_old_answers_stay_tru
         async with settling(ledger, samples, "open"):
             assert (await refusal(ledger, samples, "new")).fault.kind == "full"
             assert ledger.storage_fault is not None
-            assert (await ledger.lookup("phone-1", "old", 1)).receipt == old
-            assert (await ledger.lookup("phone-1", "open", 1)).receipt == samples.pending("open")
-            assert not (await ledger.lookup("phone-1", "new", 1)).found
+            assert (await ledger.lookup("phone-1", "old", ledger.epoch)).receipt == old
+            assert (await ledger.lookup("phone-1", "open", ledger.epoch)).receipt == samples.pending("open")
+            assert not (await ledger.lookup("phone-1", "new", ledger.epoch)).found
             assert await ledger.unacknowledged(9) == [old]
             simulated.disk.free_bytes = 2**30
         assert await samples.accept(ledger, samples.pending("new")) == Accepted()
@@ -247,11 +250,11 @@ async def test_while_no_sync_succeeds_nothing_is_taken_or_told_and_then_all_of_i
             assert (await refusal(ledger, samples, "new")).fault.kind == "io"
             for _ in range(3):
                 with pytest.raises(StorageUnavailable):
-                    await ledger.lookup("phone-1", "old", 1)
+                    await ledger.lookup("phone-1", "old", ledger.epoch)
             simulated.disk.hook = None
         assert ledger.storage_fault is None
-        assert (await ledger.lookup("phone-1", "old", 1)).receipt == old
-        assert not (await ledger.lookup("phone-1", "new", 1)).found
+        assert (await ledger.lookup("phone-1", "old", ledger.epoch)).receipt == old
+        assert not (await ledger.lookup("phone-1", "new", ledger.epoch)).found
         assert await samples.accept(ledger, samples.pending("new")) == Accepted()
         simulated.disk.power_cut("nothing")
     async with simulated.open() as ledger:
@@ -277,7 +280,7 @@ async def test_what_one_failing_sync_refused_is_not_there_whatever_the_disk_has_
         await samples.finished(ledger, "old")
         fail_once(simulated, "sync")
         assert (await refusal(ledger, samples, "new")).fault.kind == "io"
-        assert not (await ledger.lookup("phone-1", "new", 1)).found
+        assert not (await ledger.lookup("phone-1", "new", ledger.epoch)).found
         fail_once(simulated, "sync")
         with pytest.raises(StorageUnavailable):
             await ledger.set_hold("phone-1", Hold("a check", "technician"))

@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from edge_daemon.contract import ReceiptAnswer
+from edge_daemon.contract import ReceiptAnswer, Refused
 from edge_daemon.ledger import LedgerCorrupt, StorageUnavailable, open_ledger
-from edge_daemon.ledger.epoch import Lineage, Stamp, Witness, lineage, read_witness
+from edge_daemon.ledger.epoch import (
+    LINEAGE_BYTES,
+    Lineage,
+    Stamp,
+    Witness,
+    first_epoch,
+    lineage,
+    never_raised,
+    raised_for,
+    read_witness,
+)
 from edge_daemon.ledger.files import OS_FILES
 
 
@@ -20,7 +30,7 @@ def witness_of(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("witness", "stamp", "epoch", "renewed"),
     [
-        (None, None, 1, False),
+        (None, None, 7, False),
         (Witness(1, None, "new"), None, 1, False),  # cut while the first ledger was being made
         (Witness(3, None, "new"), None, 3, False),  # cut while a renewed one was being made
         (Witness(1, None, "new"), Stamp(1, "new"), 1, False),
@@ -36,61 +46,67 @@ def witness_of(path: Path) -> Path:
     ],
 )
 def test_the_epoch_follows_from_what_is_found(witness, stamp, epoch, renewed):
-    line = lineage(witness, stamp)
+    line = lineage(witness, stamp, 7)
     assert line == Lineage(epoch, line.renewed)
     assert (line.renewed is not None) == renewed
 
 
 async def test_the_first_ledger_has_seen_everything(ledger_path, samples):
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 1
+        first = ledger.epoch
+        assert never_raised(first)
         assert ledger.renewed is None
         await samples.accept(ledger, samples.pending("here"))
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 1
-        for epoch in (None, 1):
+        assert ledger.epoch == first
+        for epoch in (None, first):
             assert await ledger.lookup("phone-1", "absent", epoch) == ReceiptAnswer(
-                known=True, found=False, epoch=1
+                known=True, found=False, epoch=first
             )
-        assert await ledger.lookup("phone-1", "absent", 2) == ReceiptAnswer(known=False, found=False, epoch=1)
-        assert (await ledger.lookup("phone-1", "here", 2)).found
+        unknown = ReceiptAnswer(known=False, found=False, epoch=first)
+        assert await ledger.lookup("phone-1", "absent", first + 1) == unknown
+        assert (await ledger.lookup("phone-1", "here", first + 1)).found
 
 
 async def test_a_missing_ledger_is_made_anew_in_a_higher_epoch(ledger_path, samples):
     async with open_ledger(ledger_path) as ledger:
-        first = ledger.ledger_id
+        first, ledger_id = ledger.epoch, ledger.ledger_id
         await samples.accept(ledger, samples.pending("lost"))
     ledger_path.unlink()
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 2
+        assert ledger.epoch == first + 1
         assert ledger.renewed == "the ledger file was missing"
-        assert ledger.ledger_id != first
-        for epoch in (None, 1, 3):
+        assert ledger.ledger_id != ledger_id
+        for epoch in (None, first, first + 2):
             assert await ledger.lookup("phone-1", "lost", epoch) == ReceiptAnswer(
-                known=False, found=False, epoch=2
+                known=False, found=False, epoch=first + 1
             )
-        assert await ledger.lookup("phone-1", "absent", 2) == ReceiptAnswer(known=True, found=False, epoch=2)
+        complete = ReceiptAnswer(known=True, found=False, epoch=first + 1)
+        assert await ledger.lookup("phone-1", "absent", first + 1) == complete
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 2
+        assert ledger.epoch == first + 1
         assert ledger.renewed is None
 
 
 async def test_a_restored_older_copy_raises_the_epoch(ledger_path, samples, tmp_path):
     async with open_ledger(ledger_path) as ledger:
+        first = ledger.epoch
         await samples.accept(ledger, samples.pending("old"))
     shutil.copy(ledger_path, tmp_path / "backup")
     async with open_ledger(ledger_path) as ledger:
         await samples.accept(ledger, samples.pending("newer"))
     shutil.copy(tmp_path / "backup", ledger_path)
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 2
-        assert await ledger.lookup("phone-1", "newer", 1) == ReceiptAnswer(known=False, found=False, epoch=2)
-        old = await ledger.lookup("phone-1", "old", 1)
+        assert ledger.epoch == first + 1
+        unknown = ReceiptAnswer(known=False, found=False, epoch=first + 1)
+        assert await ledger.lookup("phone-1", "newer", first) == unknown
+        old = await ledger.lookup("phone-1", "old", first)
         assert (old.known, old.found) == (True, True)
 
 
 async def test_a_copy_taken_while_it_was_open_is_told_from_what_was_closed(ledger_path, samples, tmp_path):
     async with open_ledger(ledger_path) as ledger:
+        first = ledger.epoch
         with sqlite3.connect(tmp_path / "backup") as backup, sqlite3.connect(ledger_path) as source:
             source.backup(backup)
         backup.close()
@@ -98,20 +114,20 @@ async def test_a_copy_taken_while_it_was_open_is_told_from_what_was_closed(ledge
         await samples.accept(ledger, samples.pending("newer"))
     shutil.copy(tmp_path / "backup", ledger_path)
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 2
-        assert not (await ledger.lookup("phone-1", "newer", 1)).known
+        assert ledger.epoch == first + 1
+        assert not (await ledger.lookup("phone-1", "newer", first)).known
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}\n#00000000\n"])
 async def test_a_ledger_without_a_sound_witness_goes_on_in_a_higher_epoch(ledger_path, content):
-    async with open_ledger(ledger_path):
-        pass
+    async with open_ledger(ledger_path) as ledger:
+        first = ledger.epoch
     if content is None:
         witness_of(ledger_path).unlink()
     else:
         witness_of(ledger_path).write_bytes(content)
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 2
+        assert ledger.epoch == first + 1
 
 
 async def test_without_ledger_and_with_a_damaged_witness_a_person_decides(ledger_path):
@@ -133,23 +149,24 @@ async def test_a_ledger_that_could_not_be_made_was_never_there(ledger_path):
         async with open_ledger(ledger_path, connect=disk_full):
             pass
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 1
+        assert never_raised(ledger.epoch)
         assert ledger.renewed is None
 
 
 async def test_the_plane_may_raise_the_epoch_and_only_raise_it(ledger_path):
     async with open_ledger(ledger_path) as ledger:
-        await ledger.raise_epoch(1)
-        assert ledger.epoch == 1
-        await ledger.raise_epoch(4)
-        assert ledger.epoch == 5
-        await ledger.raise_epoch(2)
-        assert ledger.epoch == 5
+        first = ledger.epoch
+        await ledger.raise_epoch(first)
+        assert ledger.epoch == first
+        await ledger.raise_epoch(first + 3)
+        assert ledger.epoch == first + 4
+        await ledger.raise_epoch(first + 1)
+        assert ledger.epoch == first + 4
         assert not (await ledger.lookup("phone-1", "absent", None)).known
-        assert not (await ledger.lookup("phone-1", "absent", 4)).known
-        assert (await ledger.lookup("phone-1", "absent", 5)).known
+        assert not (await ledger.lookup("phone-1", "absent", first + 3)).known
+        assert (await ledger.lookup("phone-1", "absent", first + 4)).known
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == 5
+        assert ledger.epoch == first + 4
         assert ledger.renewed is None
 
 
@@ -161,3 +178,44 @@ async def test_the_nonce_changes_at_each_opening_and_closing(ledger_path):
         seen.append(read_witness(OS_FILES, witness_of(ledger_path)))
     assert len({witness.nonce for witness in seen}) == 4
     assert all(witness.next is None for witness in seen)
+
+
+def test_first_epochs_fit_every_reader_and_are_told_from_raised_ones():
+    for random in (b"\0" * LINEAGE_BYTES, b"\xff" * LINEAGE_BYTES):
+        assert 1 <= first_epoch(random) < 2**53
+        assert never_raised(first_epoch(random))
+        assert not never_raised(first_epoch(random) + 1)
+
+
+A, B = first_epoch(b"\0\0\0\1"), first_epoch(b"\0\0\0\2")
+
+
+@pytest.mark.parametrize(
+    ("remembered", "ours", "raised"),
+    [
+        (A, A, A),
+        (A, A + 3, A + 3),  # the plane was away when it was raised
+        (A + 3, A, A + 4),  # this ledger is older than what the plane saw
+        (A, B, B + 1),  # another card, drawn higher
+        (B + 2, A, B + 3),  # another card, drawn lower
+        (A, B + 1, B + 1),  # another card, already raised for it
+    ],
+)
+def test_what_a_plane_remembers_raises_the_epoch_where_receipts_may_be_missing(remembered, ours, raised):
+    assert raised_for(remembered, ours) == raised
+
+
+async def test_the_ledger_of_a_new_card_is_not_taken_for_the_one_that_the_plane_knows(
+    ledger_path, samples, tmp_path
+):
+    async with open_ledger(ledger_path) as ledger:
+        remembered = ledger.epoch
+        await samples.accept(ledger, samples.pending("touched"))
+    async with open_ledger(tmp_path / "card" / "ledger.sqlite3") as ledger:
+        await ledger.raise_epoch(remembered)
+        assert ledger.epoch > remembered or not never_raised(ledger.epoch)
+        for epoch in (None, remembered):
+            assert not (await ledger.lookup("phone-1", "touched", epoch)).known
+        with pytest.raises(Refused, match="made anew or restored") as refusal:
+            await samples.accept(ledger, samples.pending("touched"), epoch=remembered)
+        assert refusal.value.info.code == "outcome_unknown"

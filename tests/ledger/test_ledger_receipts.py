@@ -22,7 +22,7 @@ async def test_a_new_key_is_accepted_and_found_pending(ledger_path, samples):
     async with open_ledger(ledger_path) as ledger:
         assert await samples.accept(ledger, receipt) == Accepted()
         assert await ledger.lookup("phone-1", "key-1", None) == ReceiptAnswer(
-            known=True, found=True, epoch=1, receipt=receipt
+            known=True, found=True, epoch=ledger.epoch, receipt=receipt
         )
         assert await ledger.pending() == [PendingEntry(receipt, samples.command)]
 

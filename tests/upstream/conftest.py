@@ -40,6 +40,7 @@ from edge_daemon.contract import (
     error_info,
     receipt_action,
 )
+from edge_daemon.ledger.epoch import raised_for
 from edge_daemon.upstream import (
     CalibrationOutcome,
     CalibrationStage,
@@ -331,8 +332,8 @@ class MemoryRig:
         self.settle((device_id, key), receipt)
         return ReceiptAnswer(known=True, found=True, epoch=self.epoch, receipt=receipt)
 
-    async def raise_epoch(self, above: int) -> None:
-        self.epoch = above + 1
+    async def raise_epoch(self, remembered: int) -> None:
+        self.epoch = raised_for(remembered, self.epoch)
 
     # --- staff ---------------------------------------------------------------------------------------------
 

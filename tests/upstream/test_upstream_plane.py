@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from edge_daemon.bench.plane import Plane, PlaneDisconnected, PlaneError, TcpAddress, open_plane
+from edge_daemon.ledger.epoch import first_epoch
 
 TAP = {"type": "tap", "x": 500.0, "y": 250.0}
 DISPATCH = {
@@ -227,6 +228,14 @@ async def test_a_plane_that_remembers_a_younger_epoch_raises_ours(edge) -> None:
     async with edge.raw() as peer:
         welcome = await peer.hello(epoch=10)
         assert welcome["epoch"] == 10
+
+
+async def test_a_plane_that_remembers_the_epoch_of_another_card_raises_ours(edge) -> None:
+    """Also a lower one: epochs of two cards do not follow each other."""
+    edge.rig.epoch = first_epoch(b"\0\0\0\2")
+    async with edge.raw() as peer:
+        welcome = await peer.hello(epoch=first_epoch(b"\0\0\0\1"))
+        assert welcome["epoch"] == first_epoch(b"\0\0\0\2") + 1
 
 
 async def test_requests_sent_right_behind_hello_wait_for_the_welcome(edge) -> None:

@@ -126,7 +126,7 @@ def _skipped(acted: Acted, looks: Sequence[Looked]) -> int:
 def _edge_moved(frame: Exposure, history: History, from_ns: int, to_ns: int) -> tuple[bool, str] | None:
     """Whether something at the edge moved the hand after the frame; None when only a part of it came after it."""
     open_ended = False
-    for move in (*history.edge_moves, *history.homings(), *history.link_breaks()):
+    for move in (*history.edge_moves, *history.homings(), *history.returns(), *history.link_breaks()):
         if move.begin_ns >= to_ns or move.end_ns <= frame.begin_ns:
             continue
         if move.certain and move.begin_ns >= frame.begin_ns and move.end_ns <= from_ns:

@@ -7,7 +7,7 @@ through a real socket pair. What is played: the pictures, and what goes wrong wi
 
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -122,10 +122,10 @@ class SimulatedCapture:
 
     pid = 1
 
-    def __init__(self, world: World, order: CaptureOrder, ours: socket.socket, theirs: socket.socket) -> None:
+    def __init__(self, world: World, order: CaptureOrder, ours: socket.socket, sender: pipe.Sender) -> None:
         self._world = world
         self._order = order
-        self._ours, self._theirs = ours, theirs
+        self._ours, self._sender = ours, sender
         self._intake = Intake(
             order.source.exposure, frozen_after_ns=order.frozen_after_ms * 1_000_000, last=order.last
         )
@@ -193,7 +193,7 @@ class SimulatedCapture:
         return self._through(frame_header(frame, 0), frame.jpeg)
 
     def _through(self, header: pipe.Header, jpeg: bytes | bytearray = b"") -> tuple[pipe.Header, bytes]:
-        pipe.send_record(self._theirs, header, jpeg)
+        self._sender.send(header, jpeg)
         message, rights, _, _ = self._ours.recvmsg(
             pipe.MAX_HEADER_BYTES, pipe.RIGHTS_BYTES, pipe.RECEIVE_FLAGS
         )
@@ -212,5 +212,5 @@ class SimulatedCaptures:
         self.started += 1
         await trio.lowlevel.checkpoint()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours, theirs:
-            yield SimulatedCapture(self._world, order, ours, theirs)
+        with ours, theirs, closing(pipe.Sender(theirs)) as sender:
+            yield SimulatedCapture(self._world, order, ours, sender)

@@ -3,6 +3,7 @@
 Nothing in here comes from the daemon.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -70,6 +71,17 @@ class History:
             if command.op == wire.OP_HOME and command.accepted_ns is not None:
                 ended_ns = command.ended_ns if command.ended_ns is not None else command.accepted_ns
                 yield EdgeMove("homing", command.sent_ns, ended_ns)
+
+    def returns(self) -> Iterator[EdgeMove]:
+        """A hand that parks after a move of the edge's ends that move: no plane sent it there."""
+        moves = [command for command in self.hand if command.op in HAND_MOVES]
+        for before, command in itertools.pairwise(sorted(moves, key=lambda one: one.sent_ns)):
+            at_edge = before.op == wire.OP_HOME or any(
+                move.begin_ns <= before.sent_ns <= move.end_ns for move in self.edge_moves
+            )
+            if command.op == wire.OP_PARK and at_edge and command.accepted_ns is not None:
+                ended_ns = command.ended_ns if command.ended_ns is not None else command.accepted_ns
+                yield EdgeMove("return to its park position", command.sent_ns, ended_ns)
 
     def link_breaks(self) -> Iterator[EdgeMove]:
         """While daemon and board did not hear each other, the board's deadman may have lifted the hand or not."""

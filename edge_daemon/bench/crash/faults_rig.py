@@ -127,6 +127,14 @@ def ledger_deleted(hit: Hit) -> None:
     world.meanwhile(world.delete_ledger)
 
 
+@fault()
+def card_replaced(hit: Hit) -> None:
+    """The daemon dies, and its card is replaced by an empty one."""
+    world = hit.world
+    world.kill()
+    world.meanwhile(world.replace_card)
+
+
 # -- boards -----------------------------------------------------------------------------------------------------
 
 

@@ -231,6 +231,7 @@ class _OnePicture:
             stamp_ns=self._at_ns,
             exposed_ns=self._at_ns,
             exposed_about_ns=self._at_ns,
+            captured_about_ns=self._at_ns,
             received_ns=self._at_ns,
             width=width,
             height=height,

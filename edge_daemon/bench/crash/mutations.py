@@ -96,7 +96,7 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     "token_in_memory_only": (Edit(_BOOKS, "        if fencing_token > highest:\n", "        if False:\n"),),
     # A ledger that was put back says of keys that it never saw that nothing was dispatched.
     "found_false_after_restored_ledger": (
-        Edit(_BOOKS, "complete = ours == FIRST_EPOCH if epoch is None else epoch == ours", "complete = True"),
+        Edit(_BOOKS, "complete = never_raised(ours) if epoch is None else epoch == ours", "complete = True"),
     ),
 }
 

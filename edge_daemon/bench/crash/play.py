@@ -161,5 +161,5 @@ def _history(run: _Run, listening: Listening, asked: History, trace: bool) -> Hi
         keys=run.keys,
         virtual_s=run.virtual_s,
         points=run.points,
-        trace=trace_of(world.notebook, world.schedule, touches) if trace else (),
+        trace=trace_of(world.notebook, world.schedule, touches, world.ledger_path.parent) if trace else (),
     )

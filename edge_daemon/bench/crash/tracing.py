@@ -1,15 +1,21 @@
 """A history as lines of text: the same seed, the same lines."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from edge_daemon.bench.crash.notes import Acknowledged, Entry, Notebook, Progressed, Schedule, Sent, Told
 from edge_daemon.bench.crash.phones import Touch
 
 
-def trace_of(notebook: Notebook, schedule: Schedule, touches: Sequence[Touch]) -> tuple[str, ...]:
-    """Everything that was noted, in the order of time, each with its milliseconds."""
+def trace_of(
+    notebook: Notebook, schedule: Schedule, touches: Sequence[Touch], state_dir: Path
+) -> tuple[str, ...]:
+    """Everything that was noted, in the order of time, each with its milliseconds.
+
+    state_dir: of this process alone, so its name is not in the lines, which a history of the same seed repeats.
+    """
     lines = sorted(_lines(notebook, schedule, touches), key=lambda line: line[0])
-    return tuple(f"{at_ns / 1e6:12.3f}  {what}" for at_ns, what in lines)
+    return tuple(f"{at_ns / 1e6:12.3f}  {what.replace(f'{state_dir}/', '')}" for at_ns, what in lines)
 
 
 def _lines(notebook: Notebook, schedule: Schedule, touches: Sequence[Touch]) -> Iterator[tuple[int, str]]:

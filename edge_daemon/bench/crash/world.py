@@ -226,6 +226,11 @@ class World:
         self.schedule.ledger_lost_ns.append(now_ns())
         self.note("the ledger was deleted")
 
+    def replace_card(self) -> None:
+        self.disk.restore({})
+        self.schedule.ledger_lost_ns.append(now_ns())
+        self.note("the card was replaced by an empty one")
+
     def _behind_disk(self, op: DiskOp) -> None:
         self.points.behind(_point_of(op))
 
