@@ -6,7 +6,7 @@ nonce that changes each time the ledger is opened and closed. Where they disagre
 older keys are answered "not known".
 
 A ledger's first epoch is drawn at random: one that was made on a new card is no earlier one's, and what a plane
-remembers shows it.
+remembers shows it. So is the one of a ledger that was put back without its witness: it may be put back twice.
 
 What this cannot see: both files put back together from a copy, unless the epoch was raised in between, and a copy taken
 and put back within one opening that ended in a crash.
@@ -24,11 +24,22 @@ RENEWALS_BITS = 20
 LINEAGE_BITS = 32
 """Epochs stay below 2^53, the largest integer that every reader of MessagePack and JSON has."""
 LINEAGE_BYTES = LINEAGE_BITS // 8
+JUMP_BYTES = 3
+"""Of an epoch after a copy was put back. Hundreds of such jumps, one upon the other, stay below 2^53."""
 
 
 def first_epoch(random: bytes) -> int:
     """Of a ledger made where there was none. random: LINEAGE_BYTES of them."""
     return int.from_bytes(random, "big") << RENEWALS_BITS | 1
+
+
+def epoch_of_a_copy(epoch: int, random: bytes) -> int:
+    """A later one than that of the copy, and not the one in which the same copy went on when it was put back before.
+
+    random: LINEAGE_BYTES of them.
+    """
+    jump = 1 + int.from_bytes(random[:JUMP_BYTES], "big")
+    return (epoch >> RENEWALS_BITS) + jump << RENEWALS_BITS | 2
 
 
 def never_raised(epoch: int) -> bool:
@@ -76,19 +87,20 @@ class WitnessUnreadable(Exception):
     """The file is there but damaged."""
 
 
-def lineage(witness: Witness | None, stamp: Stamp | None, fresh_epoch: int) -> Lineage:
+def lineage(witness: Witness | None, stamp: Stamp | None, random: bytes) -> Lineage:
     """The epoch to go on with, from what was found: `stamp` is None when there is no ledger file.
 
-    fresh_epoch: a `first_epoch`, used where nothing was found at all.
+    random: LINEAGE_BYTES of them, for an epoch that does not follow from what was found.
     """
     if stamp is None:
         if witness is None:
-            return Lineage(fresh_epoch)
+            return Lineage(first_epoch(random))
         if witness.nonce is None:
             return Lineage(witness.epoch)
         return Lineage(witness.epoch + 1, "the ledger file was missing")
     if witness is None:
-        return Lineage(stamp.epoch + 1, "the ledger had no readable witness file beside it")
+        raised = epoch_of_a_copy(stamp.epoch, random)
+        return Lineage(raised, "the ledger had no readable witness file beside it")
     epoch = max(witness.epoch, stamp.epoch)
     if stamp.nonce in (witness.nonce, witness.next):
         return Lineage(epoch)

@@ -17,7 +17,6 @@ from edge_daemon.ledger.epoch import (
     Stamp,
     Witness,
     WitnessUnreadable,
-    first_epoch,
     lineage,
     new_nonce,
     raised_for,
@@ -129,7 +128,7 @@ def open_files(
             connection = _connected(connect, files, path)
             undo.callback(schema.close_unmoved, connection, path)
             stamp = _stamp(connection, path)
-            line = lineage(witness, stamp, stamp.epoch)
+            line = lineage(witness, stamp, files.random_bytes(LINEAGE_BYTES))
             renewed = missing or line.renewed
             if renewed is not None:
                 _log.warning("ledger %s goes on in epoch %d: %s", path, line.epoch, renewed)
@@ -166,7 +165,7 @@ def _found_or_created(path: Path, connect: schema.Connect, files: Files) -> tupl
     if unreadable is not None:
         raise _corrupt(path, f"the file is missing and its witness cannot be read: {unreadable}")
     sync_name(files, path.parent)  # whoever made the directory may have died before
-    born = lineage(witness, None, first_epoch(files.random_bytes(LINEAGE_BYTES)))
+    born = lineage(witness, None, files.random_bytes(LINEAGE_BYTES))
     witness = Witness(born.epoch, None, new_nonce(files))
     write_witness(files, _witness_path(path), witness)
     assert witness.next is not None

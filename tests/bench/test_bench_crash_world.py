@@ -145,8 +145,9 @@ def test_when_daemon_and_board_are_lost_before_the_first_byte_the_unknown_is_cou
     assert history.counts.unknown_unsent == 1
 
 
-def test_a_ledger_that_was_put_back_answers_not_known_and_executes_nothing_again() -> None:
-    history = kept(play(1, "ledger_deleted", "socket write", 23, trace=True))
+@pytest.mark.parametrize("fault", ["ledger_deleted", "card_replaced"])
+def test_a_ledger_that_was_made_anew_answers_not_known_and_executes_nothing_again(fault: str) -> None:
+    history = kept(play(1, fault, "socket write", 23, trace=True))
     assert "told by lookup: phone-1 key-1 not found, known: False" in said(history, "key-1")
     assert sum("phone-1 feels place (7500" in line for line in history.trace) == 1
 

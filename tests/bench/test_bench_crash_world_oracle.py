@@ -185,6 +185,14 @@ def test_a_receipt_that_is_told_in_two_ways_is_lost(notes: Notes) -> None:
     only(notes, lost_receipts=1)
 
 
+def test_after_a_restored_ledger_only_when_it_was_learned_may_be_another(notes: Notes) -> None:
+    notes.schedule.ledger_lost_ns.append(240 * MS)
+    notes.say(told(250, TAP, "push", committed(TAP) | {"committedAt": "12:01"}))
+    only(notes)
+    notes.say(told(260, TAP, "push", committed(TAP) | {"action": "swipe"}))
+    only(notes, lost_receipts=1)
+
+
 def test_a_receipt_that_is_pending_after_it_was_final_is_lost(notes: Notes) -> None:
     notes.say(told(250, TAP, "lookup", pending(TAP)))
     only(notes, lost_receipts=1)

@@ -14,6 +14,7 @@ from edge_daemon.ledger.epoch import (
     Lineage,
     Stamp,
     Witness,
+    epoch_of_a_copy,
     first_epoch,
     lineage,
     never_raised,
@@ -21,6 +22,8 @@ from edge_daemon.ledger.epoch import (
     read_witness,
 )
 from edge_daemon.ledger.files import OS_FILES
+
+RANDOM = b"\1\2\3\4"
 
 
 def witness_of(path: Path) -> Path:
@@ -30,7 +33,7 @@ def witness_of(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("witness", "stamp", "epoch", "renewed"),
     [
-        (None, None, 7, False),
+        (None, None, first_epoch(RANDOM), False),
         (Witness(1, None, "new"), None, 1, False),  # cut while the first ledger was being made
         (Witness(3, None, "new"), None, 3, False),  # cut while a renewed one was being made
         (Witness(1, None, "new"), Stamp(1, "new"), 1, False),
@@ -42,11 +45,11 @@ def witness_of(path: Path) -> Path:
         (Witness(1, "n"), Stamp(1, "older"), 2, True),
         (Witness(4, "n"), Stamp(1, "older"), 5, True),
         (Witness(1, "n"), Stamp(4, "other"), 5, True),
-        (None, Stamp(1, "n"), 2, True),
+        (None, Stamp(1, "n"), epoch_of_a_copy(1, RANDOM), True),
     ],
 )
 def test_the_epoch_follows_from_what_is_found(witness, stamp, epoch, renewed):
-    line = lineage(witness, stamp, 7)
+    line = lineage(witness, stamp, RANDOM)
     assert line == Lineage(epoch, line.renewed)
     assert (line.renewed is not None) == renewed
 
@@ -127,7 +130,9 @@ async def test_a_ledger_without_a_sound_witness_goes_on_in_a_higher_epoch(ledger
     else:
         witness_of(ledger_path).write_bytes(content)
     async with open_ledger(ledger_path) as ledger:
-        assert ledger.epoch == first + 1
+        assert ledger.epoch > first
+        assert not never_raised(ledger.epoch)
+        assert ledger.renewed is not None
 
 
 async def test_without_ledger_and_with_a_damaged_witness_a_person_decides(ledger_path):
@@ -187,6 +192,16 @@ def test_first_epochs_fit_every_reader_and_are_told_from_raised_ones():
         assert not never_raised(first_epoch(random) + 1)
 
 
+def test_a_copy_goes_on_in_a_later_epoch_that_is_another_each_time():
+    drawn = [epoch_of_a_copy(5 << 20 | 3, random) for random in (b"\0\0\0\0", b"\0\0\1\0", b"\xff" * 4)]
+    assert [epoch >> 20 for epoch in drawn] == [6, 7, 5 + 2**24]
+    assert not any(never_raised(epoch) for epoch in drawn)
+    highest = first_epoch(b"\xff" * LINEAGE_BYTES)
+    for _ in range(250):
+        highest = epoch_of_a_copy(highest, b"\xff" * LINEAGE_BYTES)
+    assert highest < 2**53
+
+
 A, B = first_epoch(b"\0\0\0\1"), first_epoch(b"\0\0\0\2")
 
 
@@ -219,3 +234,33 @@ async def test_the_ledger_of_a_new_card_is_not_taken_for_the_one_that_the_plane_
         with pytest.raises(Refused, match="made anew or restored") as refusal:
             await samples.accept(ledger, samples.pending("touched"), epoch=remembered)
         assert refusal.value.info.code == "outcome_unknown"
+
+
+async def test_a_copy_put_back_without_its_witness_is_told_however_often_it_is_put_back(
+    ledger_path, samples, tmp_path
+):
+    """The whole folder, each time: what the plane knows is then the epoch of the time before."""
+    folder, copy = ledger_path.parent, tmp_path / "copy"
+    async with open_ledger(ledger_path) as ledger:
+        epochs = [ledger.epoch]
+        await samples.accept(ledger, samples.pending("old"))
+    shutil.copytree(folder, copy)
+    async with open_ledger(ledger_path) as ledger:
+        await samples.accept(ledger, samples.pending("0"))
+    for time in range(1, 4):
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder)
+        witness_of(ledger_path).unlink()
+        async with open_ledger(ledger_path) as ledger:
+            assert ledger.renewed is not None
+            await ledger.raise_epoch(max(epochs))
+            assert ledger.epoch not in epochs
+            for before, epoch in enumerate(epochs):
+                for asked in (None, epoch):
+                    assert not (await ledger.lookup("phone-1", str(before), asked)).known
+                with pytest.raises(Refused) as refusal:
+                    await samples.accept(ledger, samples.pending(str(before)), epoch=epoch)
+                assert refusal.value.info.code == "outcome_unknown"
+            assert (await ledger.lookup("phone-1", "old", epochs[0])).found
+            await samples.accept(ledger, samples.pending(str(time)), epoch=ledger.epoch)
+            epochs.append(ledger.epoch)

@@ -7,6 +7,7 @@ untouched) and gives no fault the benefit of the doubt.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from edge_daemon.bench.crash.knowledge import Key, Knowledge
 from edge_daemon.bench.crash.notes import AboutBoard, Barred, Notebook, Schedule, Told
@@ -16,6 +17,9 @@ from firmware import wire
 GONE_FOR_GOOD_NS = 25_000_000_000
 """Longer than this away, a board may be given up: the daemon waits for half a minute."""
 
+
+LEARNED = ("committedAt", "failedAt", "finishedNs", "clockSynced", "timing", "frameNotes")
+"""Of a receipt: what was noted while it came about, and nobody can know later."""
 
 NO_VIOLATION = ("unknown", "unknown_unsent")
 """Counted and published, and no violation by themselves."""
@@ -83,7 +87,7 @@ def judge(
     known = Knowledge.of(notebook, schedule, touches)
     for key in known.keys:
         _touches(verdict, key)
-        _words(verdict, key)
+        _words(verdict, key, schedule.ledger_lost_ns)
         _not_found(verdict, key)
         _unknown(verdict, key, known, schedule)
         _fencing(verdict, key, known, schedule.ledger_lost_ns)
@@ -110,14 +114,14 @@ def _touches(verdict: Verdict, key: Key) -> None:
         )
 
 
-def _words(verdict: Verdict, key: Key) -> None:
+def _words(verdict: Verdict, key: Key, ledger_lost_ns: Sequence[int]) -> None:
     """What is told must be true, and stay what it was."""
     receipts = [(told.at_ns, told.receipt) for told in key.told if told.receipt is not None]
     final = [(at_ns, receipt) for at_ns, receipt in receipts if receipt["status"] != "pending"]
     if not final:
         return
     first_ns, first = final[0]
-    if any(receipt != first for _, receipt in final):
+    if any(not _same(first_ns, first, at_ns, receipt, ledger_lost_ns) for at_ns, receipt in final):
         verdict.blame("lost_receipts", key, f"told in two ways: {[receipt for _, receipt in final]}")
     elif any(at_ns >= first_ns and receipt["status"] == "pending" for at_ns, receipt in receipts):
         verdict.blame("lost_receipts", key, "pending again after it was final")
@@ -125,6 +129,20 @@ def _words(verdict: Verdict, key: Key) -> None:
         verdict.blame("wrong_words", key, f"committed, and touched {key.touched} times, whole: {key.whole}")
     if first["status"] == "failed" and not _is_unknown(first) and key.touched:
         verdict.blame("wrong_words", key, f"not executed, and touched: {first['error']['message']}")
+
+
+def _same(
+    first_ns: int, first: dict[str, Any], at_ns: int, receipt: dict[str, Any], ledger_lost_ns: Sequence[int]
+) -> bool:
+    """Where an older ledger was put back in between, in which the receipt was pending, its board is asked again: it
+    says the same, only when that was learned is another time."""
+    if any(first_ns <= lost_ns <= at_ns for lost_ns in ledger_lost_ns):
+        return _untimed(first) == _untimed(receipt)
+    return receipt == first
+
+
+def _untimed(receipt: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in receipt.items() if name not in LEARNED}
 
 
 def _not_found(verdict: Verdict, key: Key) -> None:
