@@ -1,6 +1,7 @@
 """What the bench knows without the daemon: which exposure a picture shows, and what the boards were sent."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import cv2
 import numpy as np
@@ -43,11 +44,17 @@ def raws(rig: VirtualRig) -> list[Image]:
     return pictures
 
 
-def rectified(rig: VirtualRig, jpeg: bytes) -> Image:
-    """By the true camera, encoded once more as the daemon does it."""
+@cache
+def places(rig: VirtualRig) -> np.ndarray:
+    """(HEIGHT, WIDTH, 2) float32: where the true camera sees each pixel of the rectified picture. Takes seconds."""
     across, down = np.meshgrid((np.arange(WIDTH) + 0.5) / WIDTH, (np.arange(HEIGHT) + 0.5) / HEIGHT)
     screen_mm = np.column_stack([across.ravel() * SCREEN_WIDTH_MM, down.ravel() * SCREEN_HEIGHT_MM])
-    px = rig.sensor.truth_project(screen_mm).astype(np.float32).reshape(HEIGHT, WIDTH, 2)
+    return rig.sensor.truth_project(screen_mm).astype(np.float32).reshape(HEIGHT, WIDTH, 2)
+
+
+def rectified(rig: VirtualRig, jpeg: bytes) -> Image:
+    """By the true camera, encoded once more as the daemon does it."""
+    px = places(rig)
     raw = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     shown = cv2.remap(raw, px[:, :, 0], px[:, :, 1], cv2.INTER_LINEAR)
     again = cv2.imdecode(cv2.imencode(".jpg", shown, [cv2.IMWRITE_JPEG_QUALITY, 85])[1], cv2.IMREAD_COLOR)
