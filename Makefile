@@ -36,13 +36,13 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# Three parts at the same time: what waits for real rigs and sockets, what computes, and what plays crashes by the
+# Lint, types and three parts at the same time: what waits for real rigs and sockets, what computes, and what plays crashes by the
 # thousand, which steps back for the others: their rigs work in real time.
 WAITING := tests/system tests/devices tests/staff tests/upstream
 CRASHES := tests/bench/test_bench_crash_random.py tests/ledger/test_ledger_disk_cuts.py
 
-test: lint types
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-waiting test-computing test-crashes
+test: $(STAMP)
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target lint types test-waiting test-computing test-crashes
 
 test-waiting: $(STAMP)
 	$(BIN)/python -m pytest $(WAITING)
