@@ -36,8 +36,8 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# Lint, types and three parts at the same time: what waits for real rigs and sockets, what computes, and what plays crashes by the
-# thousand, which steps back for the others: their rigs work in real time.
+# Lint, types and three parts at the same time: what waits for real rigs and sockets, what computes, and what plays
+# crashes by the thousand, which steps back for the others: their rigs work in real time.
 WAITING := tests/system tests/devices tests/staff tests/upstream
 CRASHES := tests/bench/test_bench_crash_random.py tests/ledger/test_ledger_disk_cuts.py
 

@@ -2,9 +2,27 @@
 
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
+
+_json = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else."
+)
+_keep = click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Keep ledger, logs and configuration in this folder (a short path, it holds sockets).",
+)
+
+
+def _echo(report: Mapping[str, Any]) -> None:
+    """One JSON object, for programs."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(report).decode())
 
 
 @click.group(invoke_without_command=True)
@@ -28,7 +46,7 @@ def command(ctx: click.Context) -> None:
     show_default=True,
     help="Draws the twin's hidden truth and the actions.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@_json
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -36,14 +54,9 @@ def command(ctx: click.Context) -> None:
     show_default=True,
     help="Folder for the two pictures.",
 )
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Keep ledger, logs and configuration in this folder (a short path, it holds sockets).",
-)
+@_keep
 def tap(actions: int, seed: int, as_json: bool, out: Path, keep: Path | None) -> None:
     """Taps, swipes, holds, keys and text, each receipt held against the phone's log."""
-    import msgspec
     import trio
     from rich.console import Console
 
@@ -62,7 +75,7 @@ def tap(actions: int, seed: int, as_json: bool, out: Path, keep: Path | None) ->
     with bench_errors(as_json, "tap"), tempfile.TemporaryDirectory(prefix="edge-bench-") as scratch:
         report = run(keep or Path(scratch))
     if as_json:
-        click.echo(msgspec.json.encode(report.as_json()).decode())
+        _echo(report.as_json())
     else:
         show_summary(console, report)
     sys.exit(0 if report.verdict.holds else 1)
@@ -96,12 +109,11 @@ def tap(actions: int, seed: int, as_json: bool, out: Path, keep: Path | None) ->
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True, help="Draws texts and losses."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@_json
 def text(
     characters: int, names: tuple[str, ...], loss: float, poll_ms: float, seed: int, as_json: bool
 ) -> None:
     """Long texts through every keyboard layout, over a clean line and over one that loses frames."""
-    import msgspec
     import trio
     from rich.console import Console
 
@@ -126,7 +138,7 @@ def text(
     with bench_errors(as_json, "text"), tempfile.TemporaryDirectory(prefix="edge-bench-") as scratch:
         report = run(Path(scratch))
     if as_json:
-        click.echo(msgspec.json.encode(report.as_json()).decode())
+        _echo(report.as_json())
     elif not report.holds:
         console.print("[bold red]✗ not every text arrived as it was sent, or no frame was lost[/]")
     else:
@@ -135,7 +147,7 @@ def text(
 
 
 @command.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@_json
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
@@ -150,7 +162,6 @@ def link(as_json: bool, seed: int, quick: bool) -> None:
     The verdict comes from what the hand's drives were told, not from the link's own word. Round trips are
     reported and do not decide it.
     """
-    import msgspec
     from rich.console import Console
 
     from edge_daemon.bench.failures import bench_errors
@@ -163,7 +174,7 @@ def link(as_json: bool, seed: int, quick: bool) -> None:
             seed, QUICK if quick else FULL, Path(scratch), lambda text: console.print(f"[dim]·[/] {text}")
         )
     if as_json:
-        click.echo(msgspec.json.encode(report.as_json()).decode())
+        _echo(report.as_json())
     else:
         show_report(console, report)
     sys.exit(0 if report.holds else 1)
@@ -186,7 +197,7 @@ def link(as_json: bool, seed: int, quick: bool) -> None:
 @click.option(
     "--workers", type=click.IntRange(1, 256), help="Calibrations at the same time; one a processor otherwise."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@_json
 def calibrate(seeds: int, seed: int, mutants: int | None, workers: int | None, as_json: bool) -> None:
     """Whole calibrations of simulated rigs in virtual time, each judged by 1,000 later taps.
 
@@ -196,7 +207,6 @@ def calibrate(seeds: int, seed: int, mutants: int | None, workers: int | None, a
     """
     import os
 
-    import msgspec
     import trio
     from rich.console import Console
 
@@ -210,7 +220,7 @@ def calibrate(seeds: int, seed: int, mutants: int | None, workers: int | None, a
     with bench_errors(as_json, "calibrate"), Watch(console, seeds + tried * len(MUTATIONS)) as watch:
         report = trio.run(run_calibrate_suite, seed, seeds, tried, workers or os.cpu_count() or 1, watch)
     if as_json:
-        click.echo(msgspec.json.encode(report.as_json()).decode())
+        _echo(report.as_json())
     else:
         show_report(console, report)
     sys.exit(0 if report.holds else 1)
@@ -226,12 +236,8 @@ def calibrate(seeds: int, seed: int, mutants: int | None, workers: int | None, a
 )
 @click.option("--scenes", type=click.IntRange(1, 100_000), help="How many scenes; 2,000 otherwise.")
 @click.option("--quick", is_flag=True, help="120 scenes, 40 bound actions, three of the camera's troubles.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Keep ledger, logs and configuration in this folder (a short path, it holds sockets).",
-)
+@_json
+@_keep
 def camera(seed: int, scenes: int | None, quick: bool, as_json: bool, keep: Path | None) -> None:
     """What the daemon sees and says of it: settled or not, how old, what moved since, in every trouble of a camera.
 
@@ -241,7 +247,6 @@ def camera(seed: int, scenes: int | None, quick: bool, as_json: bool, keep: Path
     import os
     from dataclasses import replace
 
-    import msgspec
     import trio
     from rich.console import Console
 
@@ -261,7 +266,7 @@ def camera(seed: int, scenes: int | None, quick: bool, as_json: bool, keep: Path
     with bench_errors(as_json, "camera"), tempfile.TemporaryDirectory(prefix="edge-bench-") as scratch:
         report = run(keep or Path(scratch))
     if as_json:
-        click.echo(msgspec.json.encode(report.as_json()).decode())
+        _echo(report.as_json())
     else:
         show_report(console, report)
     sys.exit(0 if report.holds else 1)
@@ -288,20 +293,9 @@ def camera(seed: int, scenes: int | None, quick: bool, as_json: bool, keep: Path
 @click.option(
     "--workers", type=click.IntRange(1, 256), help="Histories at the same time; one a processor otherwise."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
+@_json
 @click.option("--markdown", "as_markdown", is_flag=True, help="The report as Markdown, for a document.")
-def crash(
-    seed: int,
-    quick: bool,
-    nightly: bool,
-    seeds: int | None,
-    faults: tuple[str, ...],
-    replay_what: str | None,
-    mutation: str | None,
-    workers: int | None,
-    as_json: bool,
-    as_markdown: bool,
-) -> None:
+def crash(**asked: Any) -> None:
     """At most one touch per key, no receipt lost: against crashes, power cuts, bad lines and disks, and people.
 
     Daemon, boards, plane and phones in one process on a virtual clock: every fault at every durable write, sync, serial
@@ -311,15 +305,4 @@ def crash(
     """
     from edge_daemon.bench.crash.commands import crash_command
 
-    crash_command(
-        seed,
-        quick=quick,
-        nightly=nightly,
-        seeds=seeds,
-        faults=faults,
-        replay_what=replay_what,
-        mutation=mutation,
-        workers=workers,
-        as_json=as_json,
-        as_markdown=as_markdown,
-    )
+    crash_command(**asked)

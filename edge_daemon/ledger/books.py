@@ -284,26 +284,21 @@ class Books:
 
     def set_hold(self, device_id: str, hold: Hold | None) -> DeviceMarks:
         hint, owner = (None, None) if hold is None else (hold.hint, hold.owner)
-        self._sql.execute(
-            "INSERT INTO device (device_id, hold_hint, hold_owner) VALUES (?, ?, ?) ON CONFLICT (device_id) "
-            "DO UPDATE SET hold_hint = excluded.hold_hint, hold_owner = excluded.hold_owner",
-            (device_id, hint, owner),
-        )
-        return self._marks_of(device_id)
+        return self._mark(device_id, hold_hint=hint, hold_owner=owner)
 
     def set_parked(self, device_id: str, note: str | None) -> DeviceMarks:
-        self._sql.execute(
-            "INSERT INTO device (device_id, parked_note) VALUES (?, ?) "
-            "ON CONFLICT (device_id) DO UPDATE SET parked_note = excluded.parked_note",
-            (device_id, note),
-        )
-        return self._marks_of(device_id)
+        return self._mark(device_id, parked_note=note)
 
     def set_orientation(self, device_id: str, orientation: Orientation | None) -> DeviceMarks:
+        return self._mark(device_id, orientation=orientation)
+
+    def _mark(self, device_id: str, **marks: str | None) -> DeviceMarks:
+        """Keywords are columns of `device`; the others stay."""
+        kept = ", ".join(f"{column} = excluded.{column}" for column in marks)
         self._sql.execute(
-            "INSERT INTO device (device_id, orientation) VALUES (?, ?) "
-            "ON CONFLICT (device_id) DO UPDATE SET orientation = excluded.orientation",
-            (device_id, orientation),
+            f"INSERT INTO device (device_id, {', '.join(marks)}) VALUES (?{', ?' * len(marks)}) "
+            f"ON CONFLICT (device_id) DO UPDATE SET {kept}",
+            (device_id, *marks.values()),
         )
         return self._marks_of(device_id)
 

@@ -10,12 +10,11 @@ import pytest
 import trio
 
 from calibration.acceptance import Acceptance
-from calibration.fit_camera import CameraQuality
 from calibration.fit_hid import DigitizerModel, HidQuality, PointerModel
-from calibration.models import CameraModel
-from calibration.result import CameraPart, DeviceCalibration, DigitizerPart, PointerPart
+from calibration.result import DeviceCalibration, DigitizerPart, PointerPart
 from calibration.screen import ScreenGeometry
 from calibration.store import BoardKeys, Conditions, Stamp, unsaved
+from edge_daemon.bench.exact import unasked_camera
 from edge_daemon.bench.twin.hidhost import PhoneOs
 from edge_daemon.bench.twin.rig import SimulatedRig
 from edge_daemon.boards import Board, HidClient
@@ -37,27 +36,7 @@ RunRig = Callable[[], AbstractAsyncContextManager[Any]]
 
 def calibration_of(**parts: Any) -> DeviceCalibration:
     """A calibration of these parts, under a camera that nobody asks."""
-    camera = CameraPart(
-        model=CameraModel(
-            image_width=1280,
-            image_height=720,
-            homography=(1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0),
-            k1=0,
-            k2=0,
-            p1=0,
-            p2=0,
-        ),
-        quality=CameraQuality(
-            held_out_rms_px=0.1,
-            held_out_max_px=0.2,
-            corners_used=90,
-            corners_on_board=112,
-            outlier_ids=(),
-            lens_terms=2,
-        ),
-        corners=(),
-    )
-    return DeviceCalibration(screen=SCREEN, camera=camera, **parts)
+    return DeviceCalibration(screen=SCREEN, camera=unasked_camera((1280, 720)), **parts)
 
 
 def slot_with(**parts: Any) -> CalibrationSlot:

@@ -9,13 +9,12 @@ from rich.console import Console
 
 from calibration.acceptance import Acceptance
 from calibration.errors import CalibrationMissing, Declined, Invalidated
-from calibration.fit_camera import CameraQuality
 from calibration.fit_hid import DigitizerModel, HidQuality
-from calibration.models import CameraModel
-from calibration.result import CameraPart, DeviceCalibration, DigitizerPart
+from calibration.result import DeviceCalibration, DigitizerPart
 from calibration.rig import Judge, PointRefused, RedoPoints, ShowTarget
 from calibration.screen import ScreenGeometry
 from calibration.store import CalibrationStore
+from edge_daemon.bench.exact import unasked_camera
 from edge_daemon.staff.askers import unattended
 from edge_daemon.staff.conditions import conditions_of, screen_of
 from edge_daemon.staff.console import StepBar, Terminal, by_files, left_text, numbers_in
@@ -182,33 +181,16 @@ def test_a_camera_alone_is_not_measured_where_there_is_nothing_to_keep(tmp_path:
 
 
 def test_a_camera_alone_is_not_measured_beside_what_is_no_longer_true(tmp_path: Path) -> None:
-    camera = CameraPart(
-        model=CameraModel(
-            image_width=1280,
-            image_height=720,
-            homography=(1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0),
-            k1=0,
-            k2=0,
-            p1=0,
-            p2=0,
-        ),
-        quality=CameraQuality(
-            held_out_rms_px=0.1,
-            held_out_max_px=0.2,
-            corners_used=90,
-            corners_on_board=112,
-            outlier_ids=(),
-            lens_terms=2,
-        ),
-        corners=(),
-    )
     digitizer = DigitizerPart(
         model=DigitizerModel(x=(0.0, 1.0, 0.0), y=(0.0, 0.0, 1.0)),
         quality=HidQuality(leave_one_out_rms_mm=0.02, places=12, outliers=()),
         touches=(),
     )
     made = DeviceCalibration(
-        screen=SCREEN, camera=camera, digitizer=digitizer, acceptance=judge(GOOD).acceptance
+        screen=SCREEN,
+        camera=unasked_camera((1280, 720)),
+        digitizer=digitizer,
+        acceptance=judge(GOOD).acceptance,
     )
     rig = msgspec.structs.replace(
         facts(tmp_path, hand=False, touch="digitizer"),

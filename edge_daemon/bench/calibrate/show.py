@@ -1,41 +1,23 @@
 """The suite's progress and its report for a person."""
 
-from types import TracebackType
-
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from edge_daemon.bench.bars import SuiteBars
 from edge_daemon.bench.calibrate.run import Outcome
 from edge_daemon.bench.calibrate.solver import MAX_LIMIT_MM, P95_LIMIT_MM
 from edge_daemon.bench.calibrate.suite import CAMERA_LIMIT_MM, RIG_TIME_LIMIT_S, CalibrateReport
 
 
-class Watch:
+class Watch(SuiteBars):
     """A bar that grows with each calibration, and a line for each."""
 
     def __init__(self, console: Console, total: int) -> None:
-        self._console = console
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-        )
-        self._task = self._bar.add_task("calibrating simulated rigs", total=total)
-
-    def __enter__(self) -> "Watch":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
+        super().__init__(console, only_on_terminal=False)
+        self._task = self._bars.add_task("calibrating simulated rigs", total=total)
 
     def __call__(self, outcome: Outcome) -> None:
-        self._bar.advance(self._task)
+        self._bars.advance(self._task)
         self._console.print(f"[dim]·[/] {describe(outcome)}")
 
 

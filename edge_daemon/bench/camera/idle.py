@@ -48,13 +48,8 @@ class IdleCost:
         return self.daemon_pct + self.capture_pct
 
 
-def measure_idle_cpu_pct(seconds: float = 20.0) -> float:
-    """Percent of a core that both our processes take for one idle camera. Raises RuntimeError when frames are lost."""
-    return measure_idle_cost(seconds).total_pct
-
-
 def measure_idle_cost(seconds: float = 20.0) -> IdleCost:
-    """As `measure_idle_cpu_pct`, each part by itself."""
+    """What both our processes take for one idle camera. Raises RuntimeError when frames are lost."""
     with picture_server() as (port, jpeg_bytes):
         done = subprocess.run(
             _myself("--watch", str(port), str(seconds)),

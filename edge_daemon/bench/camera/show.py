@@ -1,14 +1,14 @@
 """The suite's progress and its report for a person."""
 
 import time
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import TaskID
 from rich.table import Table
 
+from edge_daemon.bench.bars import SuiteBars
 from edge_daemon.bench.camera.suite import (
     FALSE_MOVING_PCT,
     FALSE_SETTLED_PCT,
@@ -24,38 +24,21 @@ from edge_daemon.bench.camera.suite import (
 PLAIN_EVERY_S = 10.0
 
 
-class Watch:
+class Watch(SuiteBars):
     """A bar for each part that counts, and a line for each phase; where no terminal is, a line now and then."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        super().__init__(console)
         self._tasks: dict[str, TaskID] = {}
         self._said_s: dict[str, float] = {}
-
-    def __enter__(self) -> "Watch":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
 
     def phase(self, text: str) -> None:
         self._console.print(f"[dim]·[/] {escape(text)}", highlight=False)
 
     def progress(self, what: str, done: int, total: int) -> None:
         if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(what, total=total)
-        self._bar.update(self._tasks[what], completed=done)
+            self._tasks[what] = self._bars.add_task(what, total=total)
+        self._bars.update(self._tasks[what], completed=done)
         if self._console.is_terminal:
             return
         now_s = time.monotonic()

@@ -6,7 +6,7 @@ from typing import Protocol
 from edge_daemon.bench.crash.phones import Cable, Glass, Phone
 from edge_daemon.bench.crash.rooms import BoardPlace, hand_limits
 from edge_daemon.bench.link.presses import PressLog
-from edge_daemon.bench.link.virtual import LoggedDrives
+from edge_daemon.bench.link.virtual import BoardStart, LoggedDrives
 from firmware import wire
 from firmware.hand.core import HandCore
 from firmware.hid.core import HidCore
@@ -31,7 +31,16 @@ class Firmware(Protocol):
 class _Link(BoardLink):
     """The firmware's link; its driver may sleep until something is due, and hears what is given up."""
 
-    def watch(self, broken: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        uid: bytes,
+        kind: int,
+        boot_id: int,
+        cause: int,
+        broken: Callable[[int], None],
+    ) -> None:
+        super().__init__(core, uid, kind, boot_id, cause)
         self._broken = broken
 
     def due_us(self, now_us: int) -> int:
@@ -49,23 +58,27 @@ class _Link(BoardLink):
         super().fault(code, flags, now_us)
 
 
-class _Start:
-    """Core, link, and a clock that counts from the start."""
+class _Start(BoardStart):
+    """Sleeps until its core or its link has something to do."""
 
-    def __init__(self, core: Core, place: BoardPlace, boot_id: int, cause: int, started_ns: int) -> None:
+    def __init__(
+        self,
+        core: HandCore | HidCore,
+        place: BoardPlace,
+        boot_id: int,
+        cause: int,
+        started_ns: int,
+        broken: Callable[[int], None],
+    ) -> None:
         kind = wire.KIND_HAND if place.kind == "hand" else wire.KIND_HID
-        self._link = _Link(core, place.uid, kind, boot_id, cause)
-        self._started_ns = started_ns
+        self._core_due_us = core.due_us
+        link = _Link(core, place.uid, kind, boot_id, cause, broken)
+        self._link_due_us = link.due_us
+        super().__init__(link, started_ns)
 
-    def turn(self, data: bytes, now_ns: int) -> bytes:
-        now_us = (now_ns - self._started_ns) // 1000
-        if data:
-            self._link.receive(data, now_us)
-        self._link.poll(now_us)
-        return self._link.take_output()
-
-    def _due_ns(self, now_ns: int, core_us: int) -> int:
-        link_us = self._link.due_us((now_ns - self._started_ns) // 1000)
+    def due_ns(self, now_ns: int) -> int:
+        lived_us = self._lived_us(now_ns)
+        core_us, link_us = self._core_due_us(lived_us), self._link_due_us(lived_us)
         return now_ns + 1000 * (link_us if core_us < 0 else min(link_us, core_us))
 
 
@@ -84,15 +97,18 @@ class HandStart(_Start):
     ) -> None:
         self._drives = LoggedDrives(glass, held)
         self._core = _NotedHand(self._drives, hand_limits())
-        super().__init__(self._core, place, boot_id, cause, started_ns)
-        self._link.watch(lambda cmd_id: note_broken(cmd_id, self._below_hover()))
+        super().__init__(
+            self._core,
+            place,
+            boot_id,
+            cause,
+            started_ns,
+            lambda cmd_id: note_broken(cmd_id, self._below_hover()),
+        )
 
     @property
     def held(self) -> tuple[int, int, int] | None:
         return self._drives.held
-
-    def due_ns(self, now_ns: int) -> int:
-        return self._due_ns(now_ns, self._core.due_us((now_ns - self._started_ns) // 1000))
 
     def _below_hover(self) -> bool:
         """From here on the glass may be touched: over the place, at hover or lower."""
@@ -136,15 +152,21 @@ class HidStart(_Start):
     ) -> None:
         self._cable = Cable(phone, place.layout, now_ns, pressed)
         self._core = _NotedHid(self._cable, wire.PROFILE_ANDROID, _LAYOUT_CODES[place.layout])
-        super().__init__(self._core, place, boot_id, cause, started_ns)
-        self._link.watch(lambda cmd_id: note_broken(cmd_id, self._cable.presses > self._core.presses_before))
+        super().__init__(
+            self._core,
+            place,
+            boot_id,
+            cause,
+            started_ns,
+            lambda cmd_id: note_broken(cmd_id, self._cable.presses > self._core.presses_before),
+        )
 
     def turn(self, data: bytes, now_ns: int) -> bytes:
         self._cable.advance()
         return super().turn(data, now_ns)
 
     def due_ns(self, now_ns: int) -> int:
-        due_ns = self._due_ns(now_ns, self._core.due_us((now_ns - self._started_ns) // 1000))
+        due_ns = super().due_ns(now_ns)
         cable_ns = self._cable.due_ns()
         return due_ns if cable_ns is None else min(due_ns, max(now_ns, cable_ns))
 

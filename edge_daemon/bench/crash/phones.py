@@ -7,6 +7,7 @@ from typing import Literal
 
 from edge_daemon.bench.link.presses import GLASS_Z_UM, PressLog
 from edge_daemon.bench.twin import hid_layouts
+from edge_daemon.bench.twin.hidhost import CONSUMER_KEYS
 from firmware.hid import descriptor
 from firmware.hid.core import Usb
 
@@ -17,14 +18,6 @@ POLL_NS = 4 * NS_PER_MS
 ENUMERATION_NS = 30 * NS_PER_MS
 """From a board's start to the phone having taken it as a keyboard. A real phone takes longer; nothing depends on it."""
 SHIFTS, ALTGR = 0x22, 0x40
-CONSUMER_KEYS = {
-    0x30: "power",
-    0xE9: "volume_up",
-    0xEA: "volume_down",
-    0x1A2: "app_switch",
-    0x223: "home",
-    0x224: "back",
-}
 NAMED_KEYS = {0x28: "enter", 0x2A: "delete"}
 
 TouchKind = Literal["place", "symbol", "key"]
@@ -128,7 +121,7 @@ class Cable(Usb):
             case descriptor.REPORT_CONSUMER:
                 usage = int.from_bytes(report[1:3], "little")
                 if usage and usage != self._consumer:
-                    self._phone.key_pressed(CONSUMER_KEYS.get(usage, f"consumer {usage:#x}"))
+                    self._phone.key_pressed(CONSUMER_KEYS["android"].get(usage, f"consumer {usage:#x}"))
                 self._consumer = usage
             case descriptor.REPORT_TOUCH:
                 tip = bool(report[1] & 1)

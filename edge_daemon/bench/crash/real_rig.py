@@ -12,15 +12,12 @@ import cv2
 import numpy as np
 import trio
 
-from calibration.acceptance import Acceptance
-from calibration.fit_camera import CameraQuality
-from calibration.fit_hand import HandQuality
-from calibration.models import CameraModel, ContactPlane, HandModel
-from calibration.result import CameraPart, DeviceCalibration, HandPart
+from calibration.result import DeviceCalibration
 from calibration.screen import ScreenGeometry
 from calibration.store import CalibrationStore
 from edge_daemon.bench.crash.real_hand import Press, RealHand
 from edge_daemon.bench.daemon_process import DaemonProcess, running_daemon
+from edge_daemon.bench.exact import exact_calibration
 from edge_daemon.bench.link.presses import SAME_PLACE_UM
 from edge_daemon.bench.rigfile import RigFiles
 from edge_daemon.bench.stage import StageFailed
@@ -93,43 +90,10 @@ def _place_mm(number: int) -> tuple[float, float]:
 
 
 def _calibration() -> DeviceCalibration:
-    """Of a hand without any error: where its touches land is not what is tried here, so each place is exact."""
-    half_x, half_y = SCREEN.width_mm / 2, SCREEN.height_mm / 2
-    hand = HandPart(
-        model=HandModel(
-            kind="affine",
-            coefficients=(_ORIGIN_MM + half_x, half_x, 0.0, _ORIGIN_MM + half_y, 0.0, half_y),
-        ),
-        contact=ContactPlane(a=0.0, b=0.0, c=0.0),
-        overtravel_mm=0.5,
-        overtravel_limit_mm=1.0,
-        quality=HandQuality(leave_one_out_rms_mm={"affine": 0.0}, places=12, outliers=()),
-        touches=(),
-        approach_mm=0.2,
+    """Of a hand without any error: where its touches land is not what is tried here."""
+    return exact_calibration(
+        SCREEN, _ORIGIN_MM, 0.2, _PICTURE, homography=(0.01, 0.0, -0.3, 0.0, 0.01, -0.4, 0.0, 0.0, 1.0)
     )
-    camera = CameraPart(
-        model=CameraModel(
-            image_width=_PICTURE[0],
-            image_height=_PICTURE[1],
-            homography=(0.01, 0.0, -0.3, 0.0, 0.01, -0.4, 0.0, 0.0, 1.0),
-            k1=0.0,
-            k2=0.0,
-            p1=0.0,
-            p2=0.0,
-        ),
-        quality=CameraQuality(
-            held_out_rms_px=0.0,
-            held_out_max_px=0.0,
-            corners_used=0,
-            corners_on_board=0,
-            outlier_ids=(),
-            lens_terms=0,
-        ),
-        corners=(),
-    )
-    places = [(4.0 * number, 20.0) for number in range(1, 13)]
-    accepted = Acceptance.of(SCREEN, [(at, at) for at in places], p95_limit_mm=0.3, max_limit_mm=0.5)
-    return DeviceCalibration(screen=SCREEN, camera=camera, hand=hand, acceptance=accepted)
 
 
 @dataclass

@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from calibration.acceptance import Acceptance
-from calibration.fit_camera import CameraQuality
-from calibration.fit_hand import HandQuality
-from calibration.models import CameraModel, ContactPlane, HandModel
-from calibration.result import CameraPart, DeviceCalibration, HandPart
 from calibration.screen import ScreenGeometry
 from calibration.store import BoardKey, CalibrationStore, CameraKey, Conditions, Stamp
+from edge_daemon.bench.exact import exact_calibration
 from edge_daemon.config import Config, load_config
 from firmware.hand.limits import HandLimits
 from firmware.link import FIRMWARE_MAJOR, FIRMWARE_MINOR
@@ -139,49 +135,9 @@ def _calibrate(root: Path, board: BoardPlace, camera: str) -> None:
         now=now,
     )
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    CalibrationStore(root, board.device).save(_calibration(), conditions, origin="calibrated")
+    CalibrationStore(root, board.device).save(
+        exact_calibration(_SCREEN, EDGE_MM, 0.6, CAMERA_PX), conditions, origin="calibrated"
+    )
 
 
 _SCREEN = ScreenGeometry(width_px=SCREEN_PX, height_px=SCREEN_PX, width_mm=SCREEN_MM, height_mm=SCREEN_MM)
-
-
-def _calibration() -> DeviceCalibration:
-    """The truth itself: the hand goes exactly where `hand_um` says, the glass lies at z = 0."""
-    half = SCREEN_MM / 2
-    middle = EDGE_MM + half
-    hand = HandPart(
-        model=HandModel(kind="affine", coefficients=(middle, half, 0.0, middle, 0.0, half)),
-        contact=ContactPlane(a=0.0, b=0.0, c=0.0),
-        overtravel_mm=0.5,
-        overtravel_limit_mm=1.0,
-        quality=HandQuality(leave_one_out_rms_mm={"affine": 0.0}, places=24, outliers=()),
-        touches=(),
-        approach_mm=0.6,
-    )
-    camera = CameraPart(
-        model=CameraModel(
-            image_width=CAMERA_PX[0],
-            image_height=CAMERA_PX[1],
-            homography=(1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0),
-            k1=0,
-            k2=0,
-            p1=0,
-            p2=0,
-        ),
-        quality=CameraQuality(
-            held_out_rms_px=0.1,
-            held_out_max_px=0.2,
-            corners_used=90,
-            corners_on_board=112,
-            outlier_ids=(),
-            lens_terms=0,
-        ),
-        corners=(),
-    )
-    exact = [((x, y), (x, y)) for x in (10.0, 25.0, 40.0) for y in (10.0, 20.0, 30.0, 40.0)]
-    return DeviceCalibration(
-        screen=_SCREEN,
-        camera=camera,
-        hand=hand,
-        acceptance=Acceptance.of(_SCREEN, exact, p95_limit_mm=0.3, max_limit_mm=0.5),
-    )

@@ -1,15 +1,15 @@
 """The suite's progress, and its report for a person: as a table at the terminal, or as Markdown."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import TaskID
 from rich.table import Table
 
+from edge_daemon.bench.bars import SuiteBars
 from edge_daemon.bench.crash.report import CrashReport
 from edge_daemon.bench.crash.suite import Watch
 from edge_daemon.bench.crash.tasks import PROMISED_ZERO
@@ -19,31 +19,14 @@ NAMED = ("double_touches", "lost_receipts", "wrong_not_found")
 """The columns of their own; what else must be zero is added up."""
 
 
-class Bars(Watch):
+class Bars(SuiteBars, Watch):
     """A bar for each part of the suite; where nobody sees a bar move, a line for each tenth of it."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        super().__init__(console)
         self._sizes: dict[str, int] = {}
         self._done: dict[str, int] = {}
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
         self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "Bars":
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bars.stop()
 
     def begins(self, part: str, size: int) -> None:
         self._tasks[part] = self._bars.add_task(part, total=size)

@@ -110,25 +110,35 @@ class MemoryPort:
         await trio.lowlevel.checkpoint()
 
 
-class VirtualBoard:
-    """One start of the firmware: the core, the link, and a clock that counts from the start."""
+class BoardStart:
+    """One start of a board's firmware: its link, and a clock that counts from the start."""
 
-    def __init__(self, drives: LoggedDrives, boot_id: int, cause: int, started_ns: int) -> None:
-        limits = HandLimits(*(int(part) for part in DEFAULT_LIMITS.split(",")))
-        self._core = HandCore(drives, limits)
-        self._link = BoardLink(self._core, UID, wire.KIND_HAND, boot_id, cause)
+    def __init__(self, link: BoardLink, started_ns: int) -> None:
+        self._link = link
         self._started_ns = started_ns
 
     def turn(self, data: bytes, now_ns: int) -> bytes:
         """One round of the main loop, as firmware/ports/unix/main.py turns it."""
-        now_us = (now_ns - self._started_ns) // 1000
+        now_us = self._lived_us(now_ns)
         if data:
             self._link.receive(data, now_us)
         self._link.poll(now_us)
         return self._link.take_output()
 
+    def _lived_us(self, now_ns: int) -> int:
+        return (now_ns - self._started_ns) // 1000
+
+
+class VirtualBoard(BoardStart):
+    """A hand's, polled as often as on the board."""
+
+    def __init__(self, drives: LoggedDrives, boot_id: int, cause: int, started_ns: int) -> None:
+        limits = HandLimits(*(int(part) for part in DEFAULT_LIMITS.split(",")))
+        self._core = HandCore(drives, limits)
+        super().__init__(BoardLink(self._core, UID, wire.KIND_HAND, boot_id, cause), started_ns)
+
     def due_ns(self, now_ns: int) -> int:
-        due_us = self._core.due_us((now_ns - self._started_ns) // 1000)
+        due_us = self._core.due_us(self._lived_us(now_ns))
         wait_ms = IDLE_MS if due_us < 0 else min(IDLE_MS, math.ceil(due_us / 1000))
         return now_ns + max(1, wait_ms) * NS_PER_MS
 
