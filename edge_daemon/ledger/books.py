@@ -69,6 +69,7 @@ class Books:
         self._monotonic_ns = monotonic_ns
         self._reserve_bytes = reserve_bytes
         self._plenty_until_ns = 0
+        self._open: dict[bytes, bytes] = {}  # fingerprint of each key accepted here and not settled
         ledger_id, salt, lived_before_ms = connection.execute(
             "SELECT ledger_id, salt, lived_before_ms FROM meta"
         ).fetchone()
@@ -143,6 +144,7 @@ class Books:
                 receipt_blob,
             ),
         )
+        self._open[key] = fingerprint
         if fencing_token > highest:
             self._sql.execute(
                 "INSERT INTO device (device_id, highest_token) VALUES (?, ?) "
@@ -154,25 +156,36 @@ class Books:
     def settle(self, receipt: Receipt) -> int:
         """The row's id. The same outcome again changes nothing. Raises SettledAlready, UnknownReceipt."""
         key = self.digests.key(receipt.device_id, receipt.idempotency_key)
+        # What was accepted just now is not read again, it is written over anyway. It may have been rolled back, though.
+        fingerprint = self._open.pop(key, None)
+        settled = None if fingerprint is None else self._settle_pending(key, fingerprint, receipt)
+        if settled is not None:
+            return settled
         row = self._find(key)
         if row is None:
             raise UnknownReceipt(receipt.device_id, receipt.idempotency_key, "settled")
-        if not row.pending:
-            if row.receipt == receipt:
-                return row.id
+        if row.pending:
+            self._settle_pending(key, row.fingerprint, receipt)
+        elif row.receipt != receipt:
             raise SettledAlready(row.receipt)
+        return row.id
+
+    def _settle_pending(self, key: bytes, fingerprint: bytes, receipt: Receipt) -> int | None:
+        """The row's id; None when there is no such pending one."""
         blob = encode(receipt)
-        self._sql.execute(
-            "UPDATE receipt SET settled = ?, review = ?, crc = ?, command = NULL, receipt = ? WHERE id = ?",
+        changed = self._sql.execute(
+            "UPDATE receipt SET settled = ?, review = ?, crc = ?, command = NULL, receipt = ? "
+            "WHERE key = ? AND fingerprint = ? AND settled IS NULL RETURNING id",
             (
                 self._next_settled(),
                 int(receipt.requires_manual_review),
-                crc_of(key, row.fingerprint, None, blob),
+                crc_of(key, fingerprint, None, blob),
                 blob,
-                row.id,
+                key,
+                fingerprint,
             ),
-        )
-        return row.id
+        ).fetchall()
+        return changed[0][0] if changed else None
 
     def resolve(self, device_id: str, idempotency_key: str, resolution: Resolution) -> Resolved:
         """Raises UnknownReceipt, Refused."""

@@ -1,16 +1,18 @@
 """The one thread that owns the connection, and the way to it from trio."""
 
-import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import outcome
 import trio
 
 from edge_daemon.ledger.commit import GroupCommit, Job, Jobs
+from edge_daemon.ledger.door import Door
 from edge_daemon.ledger.errors import LedgerClosed, StorageFault
 from edge_daemon.ledger.opening import OpenLedger
 
@@ -52,7 +54,8 @@ NewWriter = Callable[[float], LedgerWriter]
 class Writer:
     """A `LedgerWriter` with a thread of its own.
 
-    A commit blocks for as long as the disk takes, which on a card can be seconds: never on the trio thread."""
+    A commit blocks for as long as the disk takes, which on a card can be seconds: never on the trio thread, which waits
+    for it a moment at the most (`Door`)."""
 
     def __init__(self, retry_s: float) -> None:
         """retry_s: how long to wait before what is owed to the disk is tried again."""
@@ -70,7 +73,7 @@ class Writer:
 
         Not cancellable: a half open ledger would keep its lock.
         """
-        self._trio = trio.lowlevel.current_trio_token()
+        self._door = Door(self._deliver)
         opening: Job[OpenLedger] = Job(open_files, "read")
         # Daemonic: a crash of the whole process must not hang in a thread that waits for its queue.
         threading.Thread(target=self._main, args=(opening,), name="ledger-writer", daemon=True).start()
@@ -81,6 +84,7 @@ class Writer:
 
     async def submit(self, job: Job[T]) -> T:
         await trio.lowlevel.checkpoint_if_cancelled()
+        at_door = self._door.is_worth_waiting() and not self._unfinished
         try:
             self._room.acquire_nowait()  # the usual case, and a turn of trio fewer
         except trio.WouldBlock:
@@ -89,8 +93,13 @@ class Writer:
             self._room.release()
             raise LedgerClosed
         self._unfinished.add(job)
+        if at_door:
+            self._door.attend()
         self._queue.put(job)
-        await job.done.wait()
+        if at_door:
+            self._door.wait()
+        if not job.done.is_set():
+            await job.done.wait()
         assert job.result is not None
         return job.result.unwrap()
 
@@ -103,42 +112,41 @@ class Writer:
 
     def _main(self, opening: Job[OpenLedger]) -> None:
         opening.result = outcome.capture(opening.body)
-        self._post(opening.deliver)
+        self._door.post(opening.deliver)
         if isinstance(opening.result, outcome.Error):
             return
         opened = opening.result.value
         group = GroupCommit(opened.connection, opened.path, opened.reopen)
         ended = outcome.capture(self._serve, group)
         closed = outcome.capture(opened.close, group.trusted)
-        self._post(self._end, ended if isinstance(ended, outcome.Error) else closed)
+        self._door.post(partial(self._end, ended if isinstance(ended, outcome.Error) else closed))
 
     def _serve(self, group: GroupCommit) -> None:
         last = False
         while not last:
             jobs, last = self._next_batch(self._retry_s if group.owes else None)
-            self._post(self._deliver, group.process(jobs), group.fault)
+            begun_s = time.monotonic()
+            finished = group.process(jobs)
+            self._door.hand_over((finished, group.fault), time.monotonic() - begun_s)
             group.checkpoint_if_due()
-        self._post(self._deliver, group.give_up(), group.fault)
+        self._door.hand_over((group.give_up(), group.fault), 0.0)
 
     def _next_batch(self, timeout_s: float | None) -> tuple[Jobs, bool]:
         """Everything that waits by now, and whether it is the last. Empty after `timeout_s`."""
         batch: list[Job[Any]] = []
         try:
             job = self._queue.get(timeout=timeout_s)
-            while job is not None:
-                batch.append(job)
-                job = self._queue.get_nowait()
         except queue.Empty:
             return batch, False
+        while job is not None:
+            batch.append(job)
+            if self._queue.empty():
+                return batch, False
+            job = self._queue.get()
         return batch, True
 
-    def _post(self, call: Callable[..., object], *arguments: object) -> None:
-        # Nobody is left to be woken when trio has ended without closing the ledger: that was a crash.
-        with contextlib.suppress(trio.RunFinishedError):
-            self._trio.run_sync_soon(call, *arguments)
-
-    def _deliver(self, finished: Jobs, fault: StorageFault | None) -> None:
-        self.fault = fault
+    def _deliver(self, batch: tuple[Jobs, StorageFault | None]) -> None:
+        finished, self.fault = batch
         for job in finished:
             self._unfinished.remove(job)
             self._room.release()
