@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import trio
 from trio._core import _run as trio_run
-from trio.testing import MockClock
+
+from edge_daemon.bench.crash.virtual_clock import VirtualClock
 
 T = TypeVar("T")
 
@@ -37,4 +38,4 @@ def seeded_scheduling(seed: str) -> Iterator[None]:
 def run_seeded(seed: str, main: Callable[[], Awaitable[T]]) -> T:
     """Runs `main` under trio on a virtual clock that jumps whenever nobody has anything to do."""
     with seeded_scheduling(seed):
-        return trio.run(main, clock=MockClock(autojump_threshold=0))
+        return trio.run(main, clock=VirtualClock())

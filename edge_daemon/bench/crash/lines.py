@@ -14,6 +14,7 @@ from edge_daemon.bench.crash.phones import Glass, Phone
 from edge_daemon.bench.crash.points import Points
 from edge_daemon.bench.crash.rooms import BoardPlace
 from edge_daemon.bench.crash.streams import Hands
+from edge_daemon.bench.crash.virtual_clock import Alarm
 from edge_daemon.bench.link.presses import PressLog, Watches
 from edge_daemon.bench.link.proxy import NS_PER_MS, Way
 from edge_daemon.bench.link.virtual import MemoryPort
@@ -89,7 +90,7 @@ class Line:
         self._pressed: PressLog = Glass(phone) if place.kind == "hand" else PressLog()
         self._held: tuple[int, int, int] | None = None
         self._watches = Watches(self._pressed)
-        self._kick = trio.Event()
+        self._kick = Alarm()
         self._port: SimPort | None = None
         self._firmware: Firmware | None = None
         self._starts_ns: int | None = 0
@@ -131,7 +132,7 @@ class Line:
         data = self.meddled(data)
         if data:
             self._to_board.put(data, self._now_ns(), after_ms=LATENCY_MS)
-        self._kick.set()
+        self._kick.ring()
 
     def meddled(self, data: bytes) -> bytes:
         """What a fault makes of the bytes that pass."""
@@ -175,7 +176,7 @@ class Line:
     def hang(self, for_ms: int) -> None:
         """The firmware stands still, the stylus wherever it is."""
         self._asleep_until_ns = self._now_ns() + for_ms * NS_PER_MS
-        self._kick.set()
+        self._kick.ring()
 
     def reset(self) -> None:
         self._stop(self._now_ns() + BOOT_MS * NS_PER_MS, wire.RESET_WATCHDOG)
@@ -200,12 +201,12 @@ class Line:
         if power:
             self.lose_power(away_ms)
         self._schedule.board(AboutBoard(self._now_ns(), self.place.device, "away"))
-        self._kick.set()
+        self._kick.ring()
 
     def when_pressed(self, pressed: bool, action: Callable[[], None]) -> None:
         """Once, when the phone is next touched (or let go); after a while even if it is not."""
         self._watches.when_pressed(pressed, self._now_ns(), action)
-        self._kick.set()
+        self._kick.ring()
 
     def heal(self) -> None:
         """Nothing is wrong with the line any more."""
@@ -213,7 +214,7 @@ class Line:
             way.heal()
         self._meddle = None
         self._asleep_until_ns = 0
-        self._kick.set()
+        self._kick.ring()
 
     def _stop(self, starts_again_ns: int, cause: int) -> None:
         if isinstance(self._firmware, HandStart) and cause != wire.RESET_POWER_ON:
@@ -224,7 +225,7 @@ class Line:
         self._starts_ns = starts_again_ns
         self._cause = cause
         self._schedule.board(AboutBoard(self._now_ns(), self.place.device, "stopped"))
-        self._kick.set()
+        self._kick.ring()
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -232,9 +233,7 @@ class Line:
         """Until cancelled."""
         while True:
             due_ns = self._turn(self._now_ns())
-            with trio.move_on_after(max(0, due_ns - self._now_ns()) / 1e9):
-                await self._kick.wait()
-            self._kick = trio.Event()
+            await self._kick.wait_until(trio.current_time() + max(0, due_ns - self._now_ns()) / 1e9)
 
     def _turn(self, at_ns: int) -> float:
         """Everything that is due; returns when something is next."""
