@@ -7,8 +7,9 @@ remembered outside the file except what a rolled back transaction cannot falsify
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from edge_daemon.clock import NS_PER_MS, MonotonicNs
 from edge_daemon.contract import (
@@ -23,7 +24,21 @@ from edge_daemon.contract import (
 from edge_daemon.ledger.epoch import never_raised
 from edge_daemon.ledger.errors import SettledAlready, StorageFault, UnknownReceipt
 from edge_daemon.ledger.files import Files
-from edge_daemon.ledger.rows import COLUMNS, Digests, Row, crc_of, encode, row_of
+from edge_daemon.ledger.identity import ASK_IDENTITY, Identity, identity_of, read_identity, write_identity
+from edge_daemon.ledger.marks import ASK_MARKS, marks_of, read_all_marks, read_marks, write_marks
+from edge_daemon.ledger.rows import (
+    COLUMNS,
+    FILED_OTHERWISE,
+    Digests,
+    Filed,
+    Row,
+    crc_of,
+    encode,
+    filed_otherwise,
+    row_of,
+)
+from edge_daemon.ledger.sealed import corrupt, fetch
+from edge_daemon.ledger.spent import ASK_SPENT, find_spent, is_spent, remember_spent, spent_form
 from edge_daemon.ledger.types import (
     Acceptance,
     Accepted,
@@ -43,12 +58,10 @@ PLENTY_NS = 250 * NS_PER_MS
 """For so long the room on the disk is not looked at again, where there is twice the reserve: a card takes less than the
 reserve meanwhile, whoever writes."""
 
-_FIND = f"SELECT {COLUMNS} FROM receipt WHERE key = ?"
 _ASK = (  # one statement for what an acceptance has to know; one row, its first columns NULL for a new key
     f"SELECT {', '.join(f'receipt.{column.strip()}' for column in COLUMNS.split(','))}, "
-    "EXISTS (SELECT 1 FROM spent_key WHERE key = ?1), "
-    "coalesce((SELECT highest_token FROM device WHERE device_id = ?2), 0), "
-    "(SELECT epoch FROM meta) FROM (SELECT 1) LEFT JOIN receipt ON receipt.key = ?1"
+    f"{ASK_SPENT.format('?2')}, ({ASK_MARKS} ?3), ({ASK_IDENTITY}) "
+    "FROM (SELECT 1) LEFT JOIN receipt ON receipt.key = ?1"
 )
 
 
@@ -70,16 +83,14 @@ class Books:
         self._reserve_bytes = reserve_bytes
         self._plenty_until_ns = 0
         self._open: dict[bytes, bytes] = {}  # fingerprint of each key accepted here and not settled
-        ledger_id, salt, lived_before_ms = connection.execute(
-            "SELECT ledger_id, salt, lived_before_ms FROM meta"
-        ).fetchone()
-        self.ledger_id: str = ledger_id
-        self.digests = Digests(salt)
-        self._lived_before_ms: int = lived_before_ms
+        identity = read_identity(connection, path)
+        self.ledger_id = identity.ledger_id
+        self.digests = Digests(identity.salt)
+        self._lived_before_ms = identity.lived_before_ms
         # Only among what is not acknowledged does the order matter.
-        (last_settled,) = connection.execute(
+        ((last_settled,),) = self._fetch(
             "SELECT coalesce(max(settled), 0) FROM receipt WHERE acknowledged = 0"
-        ).fetchone()
+        )
         self._last_settled: int = last_settled
 
     def use(self, connection: sqlite3.Connection) -> None:
@@ -100,7 +111,8 @@ class Books:
         device_id, idempotency_key = receipt.device_id, receipt.idempotency_key
         key = self.digests.key(device_id, idempotency_key)
         fingerprint = self.digests.action(action_canonical)
-        *columns, spent, highest, ours = self._sql.execute(_ASK, (key, device_id)).fetchone()
+        kept = spent_form(key)
+        ((*columns, at_or_after, before, state, identity),) = self._fetch(_ASK, key, kept, device_id)
         if columns[0] is not None:
             row = row_of(self._path, *columns)
             if row.fingerprint != fingerprint:
@@ -111,13 +123,14 @@ class Books:
                     field="idempotencyKey",
                 )
             return Existing(row.receipt)
-        if spent:
+        if is_spent(self._path, kept, at_or_after, before):
             raise Refused(
                 "idempotency_conflict",
                 f"key {idempotency_key} of {device_id} was used by an action whose receipt has been "
                 "acknowledged and removed since; use a new key for a new action",
                 field="idempotencyKey",
             )
+        ours = identity_of(self._path, identity).epoch
         if epoch is not None and epoch != ours:
             raise Refused(
                 "outcome_unknown",
@@ -125,6 +138,8 @@ class Books:
                 "whether it was executed is not known, and it is not executed now",
                 field="epoch",
             )
+        marks = marks_of(self._path, device_id, state)
+        highest = marks.highest_token
         if fencing_token < highest:
             raise Refused(
                 "lease_mismatch",
@@ -135,10 +150,12 @@ class Books:
         self._require_reserve()
         command_blob, receipt_blob = encode(command), encode(receipt)
         self._sql.execute(
-            "INSERT INTO receipt (key, fingerprint, acknowledged, crc, command, receipt) VALUES (?, ?, 0, ?, ?, ?)",
+            "INSERT INTO receipt (key, fingerprint, acknowledged, filed, crc, command, receipt) "
+            "VALUES (?, ?, 0, ?, ?, ?, ?)",
             (
                 key,
                 fingerprint,
+                Filed(None, False, False).check,
                 crc_of(key, fingerprint, command_blob, receipt_blob),
                 command_blob,
                 receipt_blob,
@@ -146,11 +163,7 @@ class Books:
         )
         self._open[key] = fingerprint
         if fencing_token > highest:
-            self._sql.execute(
-                "INSERT INTO device (device_id, highest_token) VALUES (?, ?) "
-                "ON CONFLICT (device_id) DO UPDATE SET highest_token = excluded.highest_token",
-                (device_id, fencing_token),
-            )
+            write_marks(self._sql, device_id, replace(marks, highest_token=fencing_token))
         return Accepted()
 
     def settle(self, receipt: Receipt) -> int:
@@ -164,26 +177,20 @@ class Books:
         row = self._find(key)
         if row is None:
             raise UnknownReceipt(receipt.device_id, receipt.idempotency_key, "settled")
-        if row.pending:
-            self._settle_pending(key, row.fingerprint, receipt)
-        elif row.receipt != receipt:
+        if not row.pending:
+            if row.receipt == receipt:
+                return row.id
             raise SettledAlready(row.receipt)
+        self._file(row, Filed(self._next_settled(), False, receipt.requires_manual_review), receipt)
         return row.id
 
     def _settle_pending(self, key: bytes, fingerprint: bytes, receipt: Receipt) -> int | None:
         """The row's id; None when there is no such pending one."""
-        blob = encode(receipt)
+        filed, blob = Filed(self._next_settled(), False, receipt.requires_manual_review), encode(receipt)
         changed = self._sql.execute(
-            "UPDATE receipt SET settled = ?, review = ?, crc = ?, command = NULL, receipt = ? "
-            "WHERE key = ? AND fingerprint = ? AND settled IS NULL RETURNING id",
-            (
-                self._next_settled(),
-                int(receipt.requires_manual_review),
-                crc_of(key, fingerprint, None, blob),
-                blob,
-                key,
-                fingerprint,
-            ),
+            "UPDATE receipt SET settled = ?, acknowledged = ?, review = ?, filed = ?, crc = ?, command = NULL, "
+            "receipt = ? WHERE key = ? AND fingerprint = ? AND settled IS NULL RETURNING id",
+            (*filed, filed.check, crc_of(key, fingerprint, None, blob), blob, key, fingerprint),
         ).fetchall()
         return changed[0][0] if changed else None
 
@@ -210,13 +217,9 @@ class Books:
                 f"key {idempotency_key} of {device_id} is {receipt.status} and needs no review",
                 field="idempotencyKey",
             )
-        receipt = msgspec.structs.replace(receipt, requires_manual_review=False, resolution=resolution)
-        blob = encode(receipt)
+        receipt = replace(receipt, requires_manual_review=False, resolution=resolution)
         # Acknowledged or not before: what is said now the plane has not heard.
-        self._sql.execute(
-            "UPDATE receipt SET settled = ?, acknowledged = 0, review = 0, crc = ?, receipt = ? WHERE id = ?",
-            (self._next_settled(), crc_of(key, row.fingerprint, None, blob), blob, row.id),
-        )
+        self._file(row, Filed(self._next_settled(), False, False), receipt)
         return Resolved(row.id, receipt, acknowledged=False)
 
     def lookup(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
@@ -248,8 +251,13 @@ class Books:
         return [PendingEntry(row.receipt, row.command) for row in rows if row.command is not None]
 
     def outbox(self) -> list[int]:
-        """The ids of the final receipts not acknowledged, in order of settling. Looks at every row: for the start."""
-        found = self._sql.execute(
+        """The ids of the final receipts not acknowledged, in order of settling. Looks at every row: for the start.
+
+        A receipt that only seems to have been acknowledged would never be told, hence LedgerCorrupt.
+        """
+        for (row_id,) in self._fetch(f"SELECT id FROM receipt WHERE {FILED_OTHERWISE} LIMIT 1"):
+            raise corrupt(self._path, filed_otherwise(row_id))
+        found = self._fetch(
             "SELECT id FROM receipt WHERE acknowledged = 0 AND settled IS NOT NULL ORDER BY settled"
         )
         return [row_id for (row_id,) in found]
@@ -273,70 +281,64 @@ class Books:
         if row.receipt.resolution is not None and not resolved:
             return None
         if not row.acknowledged:
-            self._sql.execute("UPDATE receipt SET acknowledged = 1 WHERE id = ?", (row.id,))
+            filed = row.filed._replace(acknowledged=True)
+            self._sql.execute(
+                "UPDATE receipt SET acknowledged = 1, filed = ? WHERE id = ?", (filed.check, row.id)
+            )
         return row.id
 
     def prune(self, older_than_ms: int, keep_newest: int, after: int, limit: int) -> Pruned:
         """Each receipt removed leaves its key's digest behind."""
         self.note_time()
-        looked_at = self._sql.execute(
-            "SELECT id, acknowledged = 1 AND review = 0 AND settled <= ? FROM receipt WHERE id > ? AND id <= "
-            "(SELECT coalesce(max(id), 0) FROM receipt) - ? ORDER BY id LIMIT ?",
-            (self._lived_ms() - older_than_ms, after, keep_newest, limit),
-        ).fetchall()
-        old = [(row_id,) for row_id, removable in looked_at if removable]
-        self._sql.executemany("INSERT INTO spent_key SELECT key FROM receipt WHERE id = ?", old)
-        self._sql.executemany("DELETE FROM receipt WHERE id = ?", old)
-        return Pruned(len(old), looked_at[-1][0] if len(looked_at) == limit else None)
+        looked_at = self._rows(
+            "WHERE id > ? AND id <= (SELECT coalesce(max(id), 0) FROM receipt) - ? ORDER BY id LIMIT ?",
+            after,
+            keep_newest,
+            limit,
+        )
+        settled_by = self._lived_ms() - older_than_ms
+        old = [row for row in looked_at if row.removable(settled_by)]
+        for row in old:
+            remember_spent(self._sql, self._path, row.key)
+            self._sql.execute("DELETE FROM receipt WHERE id = ?", (row.id,))
+        return Pruned(len(old), looked_at[-1].id if len(looked_at) == limit else None)
 
     # -- devices -----------------------------------------------------------------------------------------------
 
     def marks(self) -> dict[str, DeviceMarks]:
-        rows = self._sql.execute("SELECT device_id FROM device").fetchall()
-        return {device_id: self._marks_of(device_id) for (device_id,) in rows}
+        return read_all_marks(self._sql, self._path)
 
     def set_hold(self, device_id: str, hold: Hold | None) -> DeviceMarks:
-        hint, owner = (None, None) if hold is None else (hold.hint, hold.owner)
-        return self._mark(device_id, hold_hint=hint, hold_owner=owner)
+        return self._keep(device_id, replace(self._marks_of(device_id), hold=hold))
 
     def set_parked(self, device_id: str, note: str | None) -> DeviceMarks:
-        return self._mark(device_id, parked_note=note)
+        return self._keep(device_id, replace(self._marks_of(device_id), parked_note=note))
 
     def set_orientation(self, device_id: str, orientation: Orientation | None) -> DeviceMarks:
-        return self._mark(device_id, orientation=orientation)
+        return self._keep(device_id, replace(self._marks_of(device_id), orientation=orientation))
 
-    def _mark(self, device_id: str, **marks: str | None) -> DeviceMarks:
-        """Keywords are columns of `device`; the others stay."""
-        kept = ", ".join(f"{column} = excluded.{column}" for column in marks)
-        self._sql.execute(
-            f"INSERT INTO device (device_id, {', '.join(marks)}) VALUES (?{', ?' * len(marks)}) "
-            f"ON CONFLICT (device_id) DO UPDATE SET {kept}",
-            (device_id, *marks.values()),
-        )
-        return self._marks_of(device_id)
+    def _keep(self, device_id: str, marks: DeviceMarks) -> DeviceMarks:
+        write_marks(self._sql, device_id, marks)
+        return marks
 
     def _marks_of(self, device_id: str) -> DeviceMarks:
-        found = self._sql.execute(
-            "SELECT highest_token, hold_hint, hold_owner, parked_note, orientation FROM device WHERE device_id = ?",
-            (device_id,),
-        ).fetchone()
-        if found is None:
-            return DeviceMarks()
-        token, hint, owner, parked_note, orientation = found
-        return DeviceMarks(token, None if owner is None else Hold(hint, owner), parked_note, orientation)
+        return read_marks(self._sql, self._path, device_id)
 
     # -- the ledger itself -------------------------------------------------------------------------------------
 
     def epoch(self) -> int:
-        (epoch,) = self._sql.execute("SELECT epoch FROM meta").fetchone()
-        return int(epoch)
+        return self._identity().epoch
 
     def set_epoch(self, epoch: int) -> None:
-        self._sql.execute("UPDATE meta SET epoch = ?", (epoch,))
+        write_identity(self._sql, replace(self._identity(), epoch=epoch))
 
     def note_time(self) -> None:
         """So that the next boot knows how long this one lasted."""
-        self._sql.execute("UPDATE meta SET boot_seen_ms = ?", (self._monotonic_ns() // NS_PER_MS,))
+        now_ms = self._monotonic_ns() // NS_PER_MS
+        write_identity(self._sql, replace(self._identity(), boot_seen_ms=now_ms))
+
+    def _identity(self) -> Identity:
+        return read_identity(self._sql, self._path)
 
     def _lived_ms(self) -> int:
         """A clock that goes on across boots and never back by more than what a crash left unnoted.
@@ -348,15 +350,27 @@ class Books:
     # -- rows --------------------------------------------------------------------------------------------------
 
     def _find(self, key: bytes) -> Row | None:
-        columns = self._sql.execute(_FIND, (key,)).fetchone()
-        return None if columns is None else row_of(self._path, *columns)
+        rows = self._rows("WHERE key = ?", key)
+        return rows[0] if rows else None
 
     def _is_spent(self, key: bytes) -> bool:
-        return self._sql.execute("SELECT 1 FROM spent_key WHERE key = ?", (key,)).fetchone() is not None
+        return find_spent(self._sql, self._path, key)
 
     def _rows(self, where: str, *parameters: bytes | int) -> list[Row]:
-        found = self._sql.execute(f"SELECT {COLUMNS} FROM receipt {where}", parameters).fetchall()
+        found = self._fetch(f"SELECT {COLUMNS} FROM receipt {where}", *parameters)
         return [row_of(self._path, *columns) for columns in found]
+
+    def _fetch(self, statement: str, *parameters: bytes | str | int) -> list[Any]:
+        return fetch(self._sql, self._path, statement, parameters)
+
+    def _file(self, row: Row, filed: Filed, receipt: Receipt) -> None:
+        """In place of the one that is there; it is final."""
+        blob = encode(receipt)
+        self._sql.execute(
+            "UPDATE receipt SET settled = ?, acknowledged = ?, review = ?, filed = ?, crc = ?, command = NULL, "
+            "receipt = ? WHERE id = ?",
+            (*filed, filed.check, crc_of(row.key, row.fingerprint, None, blob), blob, row.id),
+        )
 
     def _next_settled(self) -> int:
         """Gaps that a rolled back transaction leaves do not matter."""

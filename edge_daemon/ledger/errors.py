@@ -103,6 +103,8 @@ class LedgerTooNew(LedgerError):
             f"ledger {path} has schema version {found}, this program knows up to {known}; "
             "install the version that wrote it: reading it with an older one could lose receipts"
         )
+        self.found = found
+        self.known = known
 
 
 class LedgerClosed(LedgerError, Refused):

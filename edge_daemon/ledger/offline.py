@@ -10,11 +10,21 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from edge_daemon.contract import ReceiptAnswer, ReceiptPage, ReceiptQuery
-from edge_daemon.ledger import schema
 from edge_daemon.ledger.books import Books
-from edge_daemon.ledger.errors import LedgerError, StorageFault, fault_of, fault_of_os
+from edge_daemon.ledger.errors import (
+    LedgerError,
+    LedgerTooNew,
+    StorageFault,
+    StorageUnavailable,
+    fault_of,
+    fault_of_os,
+)
 from edge_daemon.ledger.files import OS_FILES
+from edge_daemon.ledger.opening import connected
+from edge_daemon.ledger.schema import connect_file
 
 
 class NoLedger(LedgerError):
@@ -44,13 +54,23 @@ def offline_receipts(path: Path) -> Iterator[OfflineReceipts]:
     with tempfile.TemporaryDirectory(prefix="edge-daemon-") as directory:
         try:
             copy = _copy(path, Path(directory))
-            with closing(schema.connect_file(copy)) as connection:
-                schema.prepare(connection, copy)
-                yield OfflineReceipts(Books(connection, copy, OS_FILES, time.monotonic_ns, 0))
+            with closing(_connected(copy, path)) as connection:
+                yield OfflineReceipts(Books(connection, path, OS_FILES, time.monotonic_ns, 0))
         except sqlite3.Error as error:
             raise (fault_of(error, path) or StorageFault("corrupt", path, str(error))).exception() from error
         except OSError as error:
             raise fault_of_os(error, path).exception() from error
+
+
+def _connected(copy: Path, path: Path) -> sqlite3.Connection:
+    """Checked as the daemon checks it: what stands behind a damaged block of the log must not seem never written."""
+    try:
+        return connected(connect_file, OS_FILES, copy)
+    except StorageUnavailable as error:
+        # The copy is gone when this is read.
+        raise replace(error.fault, path=path).exception() from error
+    except LedgerTooNew as error:
+        raise LedgerTooNew(path, error.found, error.known) from error
 
 
 def daemon_has(path: Path) -> bool:

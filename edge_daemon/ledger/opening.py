@@ -6,10 +6,9 @@ import sqlite3
 from functools import partial
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from edge_daemon.clock import NS_PER_MS, MonotonicNs
-from edge_daemon.contract import Receipt
 from edge_daemon.ledger import schema
 from edge_daemon.ledger.books import Books
 from edge_daemon.ledger.epoch import (
@@ -24,16 +23,15 @@ from edge_daemon.ledger.epoch import (
     write_witness,
 )
 from edge_daemon.ledger.errors import (
-    LedgerCorrupt,
     StorageFault,
     StorageUnavailable,
     fault_of,
     fault_of_os,
 )
 from edge_daemon.ledger.files import Files, Lock, make_directories, sync_name
+from edge_daemon.ledger.identity import read_identity, write_identity
 from edge_daemon.ledger.log_check import missing_transactions
-
-_ROWS_FOR_SALT = 8
+from edge_daemon.ledger.sealed import corrupt
 
 _log = logging.getLogger("edge_daemon.ledger")
 
@@ -82,7 +80,7 @@ class OpenLedger:
             schema.write_anything(self.connection)
             schema.close_unmoved(self.connection, self.path)
             self._connected = False
-        self.connection = _connected(self._connect, self._files, self.path)
+        self.connection = connected(self._connect, self._files, self.path)
         self._connected = True
         self.books.use(self.connection)
         _log.warning("ledger %s: opened anew after a failing sync", self.path)
@@ -125,17 +123,17 @@ def open_files(
             lock = files.lock(path.with_name(path.name + ".lock"), path)
             undo.callback(lock.release)
             witness, missing = _found_or_created(path, connect, files)
-            connection = _connected(connect, files, path)
+            connection = connected(connect, files, path)
             undo.callback(schema.close_unmoved, connection, path)
-            stamp = _stamp(connection, path)
+            found = read_identity(connection, path)
+            stamp = Stamp(found.epoch, found.nonce)
             line = lineage(witness, stamp, files.random_bytes(LINEAGE_BYTES))
             renewed = missing or line.renewed
             if renewed is not None:
                 _log.warning("ledger %s goes on in epoch %d: %s", path, line.epoch, renewed)
             nonce = _change_nonce(connection, files, path, line.epoch, stamp.nonce)
-            _begin_boot(connection, boot_id, monotonic_ns() // NS_PER_MS)
+            _begin_boot(connection, path, boot_id, monotonic_ns() // NS_PER_MS)
             books = Books(connection, path, files, monotonic_ns, reserve_bytes)
-            _require_own_salt(connection, books, path)
         except sqlite3.Error as error:
             fault = fault_of(error, path) or StorageFault(
                 "corrupt", path, f"tables not as they should be: {error}"
@@ -161,9 +159,9 @@ def _found_or_created(path: Path, connect: schema.Connect, files: Files) -> tupl
     log = Path(f"{path}-wal")
     if files.exists(log):
         # SQLite would delete it as an orphan, and with it what was committed last.
-        raise _corrupt(path, f"the file is missing but its log {log.name} is there")
+        raise corrupt(path, f"the file is missing but its log {log.name} is there")
     if unreadable is not None:
-        raise _corrupt(path, f"the file is missing and its witness cannot be read: {unreadable}")
+        raise corrupt(path, f"the file is missing and its witness cannot be read: {unreadable}")
     sync_name(files, path.parent)  # whoever made the directory may have died before
     born = lineage(witness, None, files.random_bytes(LINEAGE_BYTES))
     witness = Witness(born.epoch, None, new_nonce(files))
@@ -173,8 +171,11 @@ def _found_or_created(path: Path, connect: schema.Connect, files: Files) -> tupl
     return witness, born.renewed
 
 
-def _connected(connect: schema.Connect, files: Files, path: Path) -> sqlite3.Connection:
-    """Checked, and its log empty. Raises StorageUnavailable, LedgerTooNew, sqlite3.Error; it is closed then."""
+def connected(connect: schema.Connect, files: Files, path: Path) -> sqlite3.Connection:
+    """To a ledger that has been checked, its log empty by then.
+
+    Raises StorageUnavailable, LedgerTooNew, sqlite3.Error, OSError; it is closed then, the log left as it was.
+    """
     log_path = Path(f"{path}-wal")
     log = files.read(log_path) if files.exists(log_path) else b""
     connection = connect(path)
@@ -193,56 +194,31 @@ def _require_whole_log(connection: sqlite3.Connection, files: Files, path: Path,
     taken = schema.frames_taken(connection, path)
     missing = missing_transactions(log, taken, schema.PAGE_BYTES, partial(files.read, path))
     if missing:
-        raise _corrupt(
+        raise corrupt(
             path, f"its log is damaged, {missing} transactions behind the damage cannot be read any more"
         )
-
-
-def _stamp(connection: sqlite3.Connection, path: Path) -> Stamp:
-    found = connection.execute("SELECT epoch, nonce FROM meta").fetchone()
-    if found is None:
-        raise _corrupt(path, "the ledger has no identity row")
-    return Stamp(*found)
-
-
-def _require_own_salt(connection: sqlite3.Connection, books: Books, path: Path) -> None:
-    """With a damaged one no key would be found any more. Single damaged rows are told when they are asked for."""
-    rows = connection.execute(
-        f"SELECT key, receipt FROM receipt ORDER BY id DESC LIMIT {_ROWS_FOR_SALT}"
-    ).fetchall()
-    if rows and not any(_is_key_of(books, key, blob) for key, blob in rows):
-        raise _corrupt(path, "the salt of its keys is damaged")
-
-
-def _is_key_of(books: Books, key: bytes, blob: bytes) -> bool:
-    try:
-        receipt = msgspec.msgpack.decode(blob, type=Receipt)
-    except msgspec.DecodeError:
-        return False
-    return books.digests.key(receipt.device_id, receipt.idempotency_key) == key
 
 
 def _change_nonce(connection: sqlite3.Connection, files: Files, path: Path, epoch: int, old: str) -> str:
     """Witness, ledger, witness: after a cut at any point the two still know each other."""
     new = new_nonce(files)
     write_witness(files, _witness_path(path), Witness(epoch, old, new))
-    connection.execute("UPDATE meta SET epoch = ?, nonce = ?", (epoch, new))
+    write_identity(connection, replace(read_identity(connection, path), epoch=epoch, nonce=new))
     write_witness(files, _witness_path(path), Witness(epoch, new))
     return new
 
 
-def _begin_boot(connection: sqlite3.Connection, boot_id: str, now_ms: int) -> None:
-    connection.execute(
-        "UPDATE meta SET lived_before_ms = lived_before_ms + CASE WHEN boot_id = ?1 THEN 0 ELSE boot_seen_ms END, "
-        "boot_id = ?1, boot_seen_ms = ?2",
-        (boot_id, now_ms),
-    )
+def _begin_boot(connection: sqlite3.Connection, path: Path, boot_id: str, now_ms: int) -> None:
+    last = read_identity(connection, path)
+    lived_ms = last.lived_before_ms + (0 if last.boot_id == boot_id else last.boot_seen_ms)
+    now = replace(last, boot_id=boot_id, boot_seen_ms=now_ms, lived_before_ms=lived_ms)
+    write_identity(connection, now)
 
 
 def _refuse_empty(path: Path, files: Files) -> None:
     """SQLite takes an empty file for a new one and would throw its log away."""
     if files.size(path) == 0:
-        raise _corrupt(path, "the file is empty")
+        raise corrupt(path, "the file is empty")
 
 
 def _restrict(path: Path, files: Files) -> None:
@@ -253,7 +229,3 @@ def _restrict(path: Path, files: Files) -> None:
 
 def _witness_path(path: Path) -> Path:
     return path.with_name(path.name + ".witness")
-
-
-def _corrupt(path: Path, detail: str) -> LedgerCorrupt:
-    return LedgerCorrupt(StorageFault("corrupt", path, detail))

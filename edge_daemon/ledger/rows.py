@@ -9,11 +9,21 @@ from typing import NamedTuple
 import msgspec
 
 from edge_daemon.contract import Receipt
-from edge_daemon.ledger.errors import LedgerCorrupt, StorageFault
+from edge_daemon.ledger.errors import LedgerCorrupt
+from edge_daemon.ledger.sealed import corrupt
 from edge_daemon.ledger.types import CommandRef
 
-COLUMNS = "id, key, fingerprint, settled, acknowledged, review, crc, command, receipt"
+COLUMNS = "id, key, fingerprint, settled, acknowledged, review, filed, crc, command, receipt"
 """As `row_of` takes them."""
+
+UNCHECKED = -9
+"""`filed` in a row from before it was kept, which has not changed since."""
+
+FILED_OTHERWISE = (
+    f"filed NOT IN ({UNCHECKED}, coalesce(settled, -1) * 4 + acknowledged * 2 + review) "
+    "OR acknowledged NOT IN (0, 1) OR review NOT IN (0, 1)"  # the sums above take an empty blob for 0
+)
+"""Of a row in which `Filed.check` is not what it should be."""
 
 _DIGEST_BYTES = 16
 encode = msgspec.msgpack.Encoder().encode
@@ -24,31 +34,50 @@ _decode_command = msgspec.msgpack.Decoder(CommandRef).decode
 class Filed(NamedTuple):
     """What the columns beside the receipt say of it."""
 
-    settled: bool
+    settled: int | None
+    """Order and time of settling; None: pending."""
     acknowledged: bool
     review: bool
+
+    @property
+    def check(self) -> int:
+        """Kept beside the columns: a flipped bit would keep a receipt from its plane, or have it removed too early."""
+        return (-1 if self.settled is None else self.settled) * 4 + self.acknowledged * 2 + self.review
 
 
 class Row:
     """A row whose checksum is right. What it says is taken out when asked for: settling a receipt need not read it."""
 
     def __init__(
-        self, path: Path, row_id: int, fingerprint: bytes, filed: Filed, command: bytes | None, blob: bytes
+        self,
+        path: Path,
+        row_id: int,
+        key: bytes,
+        fingerprint: bytes,
+        filed: Filed,
+        command: bytes | None,
+        blob: bytes,
     ):
         self._path = path
         self.id = row_id
+        self.key = key
         self.fingerprint = fingerprint
-        self._filed = filed
+        self.filed = filed
         self._command = command
         self._blob = blob
 
     @property
     def acknowledged(self) -> bool:
-        return self._filed.acknowledged
+        return self.filed.acknowledged
 
     @property
     def pending(self) -> bool:
         return self._command is not None
+
+    def removable(self, settled_by: int) -> bool:
+        """Settled by then, acknowledged, and no person has yet to speak."""
+        settled, acknowledged, review = self.filed
+        return settled is not None and settled <= settled_by and acknowledged and not review
 
     @cached_property
     def command(self) -> CommandRef | None:
@@ -65,14 +94,14 @@ class Row:
             receipt = _decode_receipt(self._blob)
         except msgspec.DecodeError as error:
             raise self._corrupt(f"cannot be read: {error}") from error
-        if len({receipt.status == "pending", not self._filed.settled, self.pending}) != 1:
+        if len({receipt.status == "pending", self.filed.settled is None, self.pending}) != 1:
             raise self._corrupt(f"is {receipt.status} but filed otherwise")
-        if receipt.requires_manual_review and not self._filed.review:
+        if receipt.requires_manual_review and not self.filed.review:
             raise self._corrupt("waits for a review but is filed otherwise")
         return receipt
 
     def _corrupt(self, detail: str) -> LedgerCorrupt:
-        return LedgerCorrupt(StorageFault("corrupt", self._path, f"receipt row {self.id} {detail}"))
+        return corrupt(self._path, f"receipt row {self.id} {detail}")
 
 
 class Digests:
@@ -103,16 +132,26 @@ def row_of(
     settled: int | None,
     acknowledged: int,
     review: int,
+    check: int,
     crc: int,
     command: bytes | None,
     blob: bytes,
 ) -> Row:
     """path: of the ledger, for the error. Raises LedgerCorrupt."""
-    if crc != crc_of(key, fingerprint, command, blob):
-        detail = f"receipt row {row_id} does not match its checksum"
-        raise LedgerCorrupt(StorageFault("corrupt", path, detail))
-    filed = Filed(settled is not None, bool(acknowledged), bool(review))
-    return Row(path, row_id, fingerprint, filed, command, blob)
+    # A flipped bit can also make a number of a blob, or a text of a number.
+    sorts = all(isinstance(one, bytes) for one in (key, fingerprint, command or b"", blob)) and all(
+        isinstance(one, int) for one in (settled or 0, acknowledged, review, check)
+    )
+    if not sorts or crc != crc_of(key, fingerprint, command, blob):
+        raise corrupt(path, f"receipt row {row_id} does not match its checksum")
+    filed = Filed(settled, bool(acknowledged), bool(review))
+    if check not in (UNCHECKED, filed.check):
+        raise corrupt(path, filed_otherwise(row_id))
+    return Row(path, row_id, key, fingerprint, filed, command, blob)
+
+
+def filed_otherwise(row_id: int) -> str:
+    return f"receipt row {row_id} (when settled, whether acknowledged or to be reviewed) does not match its check"
 
 
 def crc_of(key: bytes, fingerprint: bytes, command: bytes | None, receipt: bytes) -> int:

@@ -7,9 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from edge_daemon.ledger.epoch import Stamp
-from edge_daemon.ledger.errors import LedgerCorrupt, LedgerTooNew, StorageFault, fault_of_findings
+from edge_daemon.ledger.errors import LedgerTooNew, StorageFault, fault_of_findings
 from edge_daemon.ledger.files import Files
+from edge_daemon.ledger.identity import Identity, write_identity
+from edge_daemon.ledger.sealed import corrupt, sealed
 
 APPLICATION_ID = 0x45444C47
 """'EDLG': tells a ledger from any other SQLite file."""
@@ -82,11 +86,39 @@ CREATE INDEX unreviewed_receipt ON receipt (review) WHERE review = 1;
 DROP INDEX open_receipt;
 """
 
-MIGRATIONS: tuple[str, ...] = (_SCHEMA_1, _SCHEMA_2, _SCHEMA_3)
+# Every row has a check from here on. One flipped bit could lower a fencing token, give back a hold, turn a screen, keep
+# a receipt from its plane, let a key act again, and nobody would have known.
+_SCHEMA_4 = """
+CREATE TABLE identity (               -- in place of `meta`, see identity.py
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    state BLOB NOT NULL
+);
+INSERT INTO identity SELECT 1,
+    sealed(packed(ledger_id, salt, epoch, nonce, boot_id, boot_seen_ms, lived_before_ms)) FROM meta;
+CREATE TABLE device_state (           -- in place of `device`, see marks.py
+    device_id TEXT PRIMARY KEY,
+    state BLOB NOT NULL
+) WITHOUT ROWID;
+INSERT INTO device_state SELECT device_id,
+    sealed(packed(device_id, highest_token, hold_hint, hold_owner, parked_note, orientation)) FROM device;
+CREATE TABLE spent (                  -- in place of `spent_key`, see spent.py
+    digest BLOB PRIMARY KEY
+) WITHOUT ROWID;
+INSERT INTO spent SELECT sealed(substr(key, 1, 12)) FROM spent_key ORDER BY key;
+-- What the columns beside the receipt say, once more (rows.py). Rows not changed since have the default, which costs no
+-- write: there may be a million of them.
+ALTER TABLE receipt ADD COLUMN filed INTEGER NOT NULL DEFAULT -9;
+DROP TABLE meta;
+DROP TABLE device;
+DROP TABLE spent_key;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_SCHEMA_1, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4)
 """Script n brings version n to n+1; a script that has been released is never edited, a new one follows it.
 
 A change of the stored structs (`Receipt`, `CommandRef`) that an earlier program or an earlier row cannot be read with
 needs a step too, if only an empty one: it keeps an older program from taking new rows for damaged ones.
+The scripts call `sealed` and `packed`: those stay as they are.
 """
 
 
@@ -134,15 +166,8 @@ def create(path: Path, connect: Connect, files: Files, stamp: Stamp) -> None:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         migrate(connection, path)
-        connection.execute(
-            "INSERT INTO meta VALUES (1, ?, ?, ?, ?, '', 0, 0)",
-            (
-                files.random_bytes(_ID_BYTES).hex(),
-                files.random_bytes(_SALT_BYTES),
-                stamp.epoch,
-                stamp.nonce,
-            ),
-        )
+        ledger_id, salt = files.random_bytes(_ID_BYTES).hex(), files.random_bytes(_SALT_BYTES)
+        write_identity(connection, Identity(ledger_id, salt, stamp.epoch, stamp.nonce))
     finally:
         connection.close()
     files.sync(fresh)
@@ -172,7 +197,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise fault_of_findings(findings, path).exception()
     migrate(connection, path)
     if _columns(connection) != _known_columns():
-        raise _corrupt(path, "the description of its tables is damaged")
+        raise corrupt(path, "the description of its tables is damaged")
 
 
 def frames_taken(connection: sqlite3.Connection, path: Path) -> int:
@@ -205,14 +230,21 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > len(MIGRATIONS):
         raise LedgerTooNew(path, found, len(MIGRATIONS))
+    connection.create_function("sealed", 1, sealed, deterministic=True)
+    connection.create_function("packed", -1, _packed, deterministic=True)
     for version, script in enumerate(MIGRATIONS[found:], start=found + 1):
         connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {version};\nCOMMIT;")
+
+
+def _packed(*values: bytes | str | int | None) -> bytes:
+    """A MessagePack array."""
+    return msgspec.msgpack.encode(values)
 
 
 def _require_ledger(connection: sqlite3.Connection, path: Path) -> None:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
-        raise _corrupt(path, f"an SQLite file but no ledger (application id {application_id:#x})")
+        raise corrupt(path, f"an SQLite file but no ledger (application id {application_id:#x})")
 
 
 def _columns(connection: sqlite3.Connection) -> dict[str, list[Any]]:
@@ -229,7 +261,3 @@ def _known_columns() -> dict[str, list[Any]]:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection, Path(":memory:"))
         return _columns(connection)
-
-
-def _corrupt(path: Path, detail: str) -> LedgerCorrupt:
-    return LedgerCorrupt(StorageFault("corrupt", path, detail))

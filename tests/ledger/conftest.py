@@ -4,8 +4,9 @@ import itertools
 import random
 import resource
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,10 @@ from edge_daemon.contract import (
     canonical,
     receipt_action,
 )
-from edge_daemon.ledger import Acceptance, CommandRef, Ledger, open_ledger
+from edge_daemon.ledger import Acceptance, CommandRef, Ledger, open_ledger, schema
+from edge_daemon.ledger.epoch import Witness, first_epoch, write_witness
+from edge_daemon.ledger.files import OS_FILES
+from edge_daemon.ledger.rows import Digests
 
 NS_PER_HOUR = 3_600_000_000_000
 
@@ -112,6 +116,51 @@ def no_file_grows_beyond() -> Callable[[int], AbstractContextManager[None]]:
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
     return limited
+
+
+class OlderLedger:
+    """A ledger file as a program of an earlier schema version made it, with `meta` filled and a witness beside it."""
+
+    ledger_id, salt, nonce = "0f" * 16, bytes(range(32)), "an older nonce"
+    epoch = first_epoch(b"\0\0\0\7")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.digests = Digests(self.salt)
+
+    def made(self, version: int, script: str = "", rows: Sequence[tuple[str, Sequence[Any]]] = ()) -> None:
+        """script, rows: what is in it besides. Closed properly."""
+        self.path.parent.mkdir(mode=0o700)
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
+            connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+            with pytest.MonkeyPatch.context() as older:
+                older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:version])
+                schema.migrate(connection, self.path)
+            connection.execute(
+                "INSERT INTO meta VALUES (1, ?, ?, ?, ?, 'an older boot', 5000, 70000)",
+                (self.ledger_id, self.salt, self.epoch, self.nonce),
+            )
+            connection.executescript(script)
+            for statement, parameters in rows:
+                connection.execute(statement, parameters)
+            connection.execute("PRAGMA journal_mode = WAL")
+        witness = self.path.with_name(self.path.name + ".witness")
+        write_witness(OS_FILES, witness, Witness(self.epoch, self.nonce))
+
+    def receipt_row(self, receipt: Receipt, settled: int) -> tuple[str, Sequence[Any]]:
+        """As versions 1 to 3 wrote it."""
+        blob = msgspec.msgpack.encode(receipt)
+        key = self.digests.key(receipt.device_id, receipt.idempotency_key)
+        return (
+            "INSERT INTO receipt (key, fingerprint, settled, acknowledged, crc, receipt) VALUES (?, x'01', ?, 0, ?, ?)",
+            (key, settled, zlib.crc32(key + b"\x01" + blob), blob),
+        )
+
+
+@pytest.fixture
+def older_ledger(ledger_path: Path) -> OlderLedger:
+    return OlderLedger(ledger_path)
 
 
 class Connections:

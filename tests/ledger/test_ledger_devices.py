@@ -1,11 +1,9 @@
 """Fencing tokens, holds and parkings outlive a restart."""
 
-import sqlite3
-
 import pytest
 
 from edge_daemon.contract import Refused, Tap
-from edge_daemon.ledger import Existing, Hold, open_ledger, schema
+from edge_daemon.ledger import Existing, Hold, open_ledger
 
 
 async def test_a_lower_fencing_token_is_refused_also_after_a_restart(ledger_path, samples):
@@ -95,16 +93,9 @@ async def test_an_orientation_that_was_set_outlives_a_restart_and_other_marks(le
         assert ledger.orientation("phone-1") is None
 
 
-async def test_a_ledger_from_before_orientations_were_kept_is_brought_up_to_date(ledger_path, monkeypatch):
-    with monkeypatch.context() as older:
-        older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        connection = sqlite3.connect(":memory:", isolation_level=None)
-        schema.migrate(connection, ledger_path)
-        connection.execute("INSERT INTO device (device_id, parked_note) VALUES ('phone-1', 'a person')")
-    schema.migrate(connection, ledger_path)
-    assert connection.execute("SELECT parked_note, orientation FROM device").fetchall() == [
-        ("a person", None)
-    ]
-    with pytest.raises(sqlite3.IntegrityError):
-        connection.execute("UPDATE device SET orientation = 'sideways'")
-    connection.close()
+async def test_a_ledger_from_before_orientations_were_kept_is_brought_up_to_date(older_ledger, ledger_path):
+    older_ledger.made(1, "INSERT INTO device (device_id, parked_note) VALUES ('phone-1', 'a person')")
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.renewed is None
+        assert ledger.parked_note("phone-1") == "a person"
+        assert ledger.orientation("phone-1") is None

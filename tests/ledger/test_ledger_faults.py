@@ -43,7 +43,7 @@ async def test_a_full_disk_refuses_and_stores_nothing_until_it_recovers(ledger_p
         (pages,) = connections.pragma("page_count")
         connections.pragma(f"max_page_count = {pages}")
         accepted = ["before"]
-        for number in range(1, 20):
+        for number in range(1, 40):
             try:
                 await samples.accept(ledger, samples.pending(f"key-{number}"), token=number)
             except StorageUnavailable as refused:
@@ -243,6 +243,31 @@ async def test_a_damaged_receipt_is_never_an_answer(ledger_path, samples):
         with pytest.raises(LedgerCorrupt, match="checksum"):
             await samples.accept(ledger, samples.pending("key-damaged"))
         assert (await ledger.lookup("phone-1", "key-sound", None)).found
+
+
+@pytest.mark.parametrize(
+    "otherwise",
+    ["fingerprint = 7", "fingerprint = 'text'", "receipt = 3", "acknowledged = 0.5", "settled = 'x'"],
+)
+async def test_a_value_of_another_sort_is_never_an_answer(ledger_path, samples, otherwise):
+    """One flipped bit makes a text or a number of a blob."""
+    async with open_ledger(ledger_path) as ledger:
+        await samples.finished(ledger, "key-damaged")
+    with closing(sqlite3.connect(ledger_path, isolation_level=None)) as file:
+        file.execute(f"UPDATE receipt SET {otherwise}, filed = -9")
+    with pytest.raises(LedgerCorrupt, match="receipt row 1"):
+        async with open_ledger(ledger_path) as ledger:
+            await ledger.lookup("phone-1", "key-damaged", None)
+
+
+async def test_a_text_that_is_none_is_never_an_answer(ledger_path):
+    async with open_ledger(ledger_path) as ledger:
+        await ledger.set_parked("phone-1", True, "a password")
+    with closing(sqlite3.connect(ledger_path, isolation_level=None)) as file:
+        file.execute("UPDATE device_state SET device_id = CAST(x'ff' AS TEXT)")
+    with pytest.raises(LedgerCorrupt, match="a text that is none"):
+        async with open_ledger(ledger_path):
+            pass
 
 
 async def test_a_ledger_of_a_later_version_is_left_to_it(ledger_path):

@@ -41,6 +41,41 @@ async def test_what_a_killed_daemon_wrote_last_is_read_and_nothing_is_touched(le
     assert state_of(path.parent) == before
 
 
+async def test_receipts_behind_a_damaged_block_of_the_log_do_not_seem_never_written(ledger_path, samples):
+    left = ledger_path.parent.with_name("left")
+    async with open_ledger(ledger_path) as ledger:
+        for number in range(9):
+            await samples.finished(ledger, f"key-{number}")
+        left.mkdir()
+        for name in (ledger_path.name, f"{ledger_path.name}-wal"):
+            shutil.copy(ledger_path.with_name(name), left)
+    path = left / ledger_path.name
+    log = Path(f"{path}-wal")
+    sound = log.read_bytes()
+    damaged = bytearray(sound)
+    damaged[len(sound) // 2] ^= 1
+    log.write_bytes(damaged)
+    before = state_of(left)
+    with pytest.raises(LedgerCorrupt, match="its log is damaged") as refused, offline_receipts(path):
+        pass
+    assert refused.value.fault.path == path
+    assert state_of(left) == before
+    log.write_bytes(sound)
+    with offline_receipts(path) as receipts:
+        assert len(receipts.page(ReceiptQuery()).receipts) == 9
+
+
+async def test_a_damaged_receipt_is_named_with_the_ledger_that_it_is_in(ledger_path, samples):
+    async with open_ledger(ledger_path) as ledger:
+        await samples.finished(ledger, "key-damaged")
+    content = bytearray(ledger_path.read_bytes())
+    content[content.index(b"key-damaged") + 4] ^= 0x01
+    ledger_path.write_bytes(content)
+    with offline_receipts(ledger_path) as receipts, pytest.raises(LedgerCorrupt) as refused:
+        receipts.lookup("phone-1", "key-damaged")
+    assert refused.value.fault.path == ledger_path
+
+
 async def test_a_ledger_that_a_daemon_has_open_is_left_to_it(ledger_path):
     async with open_ledger(ledger_path):
         assert daemon_has(ledger_path)
@@ -73,5 +108,5 @@ async def test_what_cannot_be_read_says_why(tmp_path, ledger_path):
     content = bytearray(ledger_path.read_bytes())
     content[60:64] = (99).to_bytes(4, "big")  # user_version, https://www.sqlite.org/fileformat.html
     ledger_path.write_bytes(content)
-    with pytest.raises(LedgerTooNew), offline_receipts(ledger_path):
+    with pytest.raises(LedgerTooNew, match=f"ledger {ledger_path} has"), offline_receipts(ledger_path):
         pass

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from edge_daemon.contract import Actor, Receipt, ReceiptQuery, Refused, Resolution, error_info
-from edge_daemon.ledger import LedgerCorrupt, SettledAlready, UnknownReceipt, open_ledger, schema
-from edge_daemon.ledger.rows import Digests, crc_of
+from edge_daemon.ledger import LedgerCorrupt, SettledAlready, UnknownReceipt, open_ledger
 
 JO = Actor(kind="staff", id="jo")
 
@@ -175,25 +174,12 @@ async def test_pages_hold_every_receipt_once_however_few_of_them_are_wanted(
             assert pages >= 4
 
 
-async def test_a_ledger_from_before_resolutions_keeps_its_outbox_and_finds_its_reviews(ledger_path, samples):
-    with pytest.MonkeyPatch.context() as older:
-        older.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
-        older.setattr(schema, "_known_columns", schema._known_columns.__wrapped__)
-        async with open_ledger(ledger_path):
-            pass
-    with sqlite3.connect(ledger_path) as file:
-        (salt,) = file.execute("SELECT salt FROM meta").fetchone()
-        for row_id, receipt in enumerate(
-            (samples.committed(samples.pending("a")), unknown(samples.pending("b")))
-        ):
-            blob = msgspec.msgpack.encode(receipt)
-            key = Digests(salt).key("phone-1", receipt.idempotency_key)
-            file.execute(
-                "INSERT INTO receipt (id, key, fingerprint, settled, acknowledged, crc, receipt) "
-                "VALUES (?, ?, x'01', ?, 0, ?, ?)",
-                (row_id + 1, key, row_id, crc_of(key, b"\x01", None, blob), blob),
-            )
-    file.close()
+async def test_a_ledger_from_before_resolutions_keeps_its_outbox_and_finds_its_reviews(
+    older_ledger, ledger_path, samples
+):
+    receipts = (samples.committed(samples.pending("a")), unknown(samples.pending("b")))
+    rows = [older_ledger.receipt_row(receipt, settled) for settled, receipt in enumerate(receipts)]
+    older_ledger.made(2, rows=rows)
     async with open_ledger(ledger_path) as ledger:
         assert [one.idempotency_key for one in await ledger.unacknowledged(9)] == ["a", "b"]
         page = await ledger.receipts(ReceiptQuery(needs_review=True))
@@ -201,10 +187,11 @@ async def test_a_ledger_from_before_resolutions_keeps_its_outbox_and_finds_its_r
 
 
 async def test_a_review_that_is_filed_as_none_is_no_answer(ledger_path, samples):
+    """Also in a row from before what it is filed as was kept twice."""
     async with open_ledger(ledger_path) as ledger:
         await told_unknown(ledger, samples, "key-1")
     with sqlite3.connect(ledger_path) as file:
-        file.execute("UPDATE receipt SET review = 0")
+        file.execute("UPDATE receipt SET review = 0, filed = -9")
     file.close()
     async with open_ledger(ledger_path) as ledger:
         with pytest.raises(LedgerCorrupt, match="waits for a review"):

@@ -12,7 +12,7 @@ import contextlib
 import errno
 import itertools
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -168,6 +168,13 @@ class SimConnection:
             return Rows(self._connection.execute(sql, tuple(parameters)).fetchall())
         except apsw.Error as error:
             raise _as_sqlite3(error) from error
+        except UnicodeDecodeError as error:
+            raise sqlite3.OperationalError(f"Could not decode to UTF-8: {error}") from error
+
+    def create_function(
+        self, name: str, narg: int, func: Callable[..., Any], *, deterministic: bool = False
+    ) -> None:
+        self._connection.create_scalar_function(name, func, narg, deterministic=deterministic)
 
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
         try:
