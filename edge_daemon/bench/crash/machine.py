@@ -47,13 +47,15 @@ class Boot:
 
     number: int
     began_ns: int
+    now_ns: Callable[[], int]
+    """Of the world."""
 
     @property
     def id(self) -> str:
         return f"boot-{self.number}"
 
     def monotonic_ns(self) -> int:
-        return int(trio.current_time() * 1e9) - self.began_ns + UP_NS
+        return self.now_ns() - self.began_ns + UP_NS
 
 
 class Life:

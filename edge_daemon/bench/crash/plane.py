@@ -16,7 +16,7 @@ from edge_daemon.bench.crash.notes import (
     Told,
 )
 from edge_daemon.bench.crash.streams import Wire
-from edge_daemon.bench.crash.world import World, now_ns
+from edge_daemon.bench.crash.world import World
 from edge_daemon.bench.plane import PROTOCOL, Message, Plane, PlaneDisconnected, PlaneError
 
 AGAIN_S = 0.05
@@ -99,7 +99,7 @@ class NotedPlane(Plane):
         if kind == "dispatch":
             name = (message["deviceId"], message["idempotencyKey"])
             self._asked[message["id"]] = name
-            self._notes.note(Sent(now_ns(), self.plane_id, name, message["lease"]["fencingToken"]))
+            self._notes.note(Sent(self._world.now_ns(), self.plane_id, name, message["lease"]["fencingToken"]))
         elif kind in ("getReceipt", "cancel"):
             self._asked[message["id"]] = (message["deviceId"], message["idempotencyKey"])
         elif kind == "ackReceipt":
@@ -108,7 +108,7 @@ class NotedPlane(Plane):
                 self._lose_acknowledgements -= 1
                 self.go(loses_what_it_sent=True)
                 raise PlaneDisconnected("the acknowledgement was lost")
-            self._notes.note(Acknowledged(now_ns(), name))
+            self._notes.note(Acknowledged(self._world.now_ns(), name))
         await super().send(message)
 
     async def on_message(self, message: Message) -> None:
@@ -120,7 +120,7 @@ class NotedPlane(Plane):
             case "progress":
                 told = message["progress"]
                 name = (told["deviceId"], told["idempotencyKey"])
-                self._notes.note(Progressed(now_ns(), name, told["stage"]))
+                self._notes.note(Progressed(self._world.now_ns(), name, told["stage"]))
             case "receipt":
                 self._hear("push", _name_of(message["receipt"]), message["receipt"])
             case "result":
@@ -141,7 +141,7 @@ class NotedPlane(Plane):
         error: Message | None = None,
         known: bool = True,
     ) -> None:
-        self._notes.note(Told(now_ns(), name, by, receipt, error, known, self.in_final_round))
+        self._notes.note(Told(self._world.now_ns(), name, by, receipt, error, known, self.in_final_round))
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -210,9 +210,9 @@ class NotedPlane(Plane):
         """A person takes the screen, and gives it back after a while."""
         async with self._world.at_the_rig:
             await self._insist(lambda: self.set_parked(device, True))
-            from_ns = now_ns()
+            from_ns = self._world.now_ns()
             await trio.sleep(for_s)
-            self._notes.barred.append(Barred(device, from_ns, now_ns(), "parked"))
+            self._notes.barred.append(Barred(device, from_ns, self._world.now_ns(), "parked"))
             await self.give_screen_back(device)
 
     async def give_screen_back(self, device: str) -> None:
@@ -280,14 +280,14 @@ class Staff(Plane):
 
     async def _hold(self, device: str, for_s: float) -> None:
         await self._until_done({"type": "takeHold", "deviceId": device, "hint": "a check"})
-        world, life, from_ns = self._world, self._world.life, now_ns()
+        world, life, from_ns = self._world, self._world.life, self._world.now_ns()
         with trio.move_on_after(for_s):
             await self.disconnected.wait()
-        until_ns = now_ns()
+        until_ns = self._world.now_ns()
         if self.disconnected.is_set() and life is not None and life.how == "killed":
             # The hold outlives the daemon that died with it, until somebody gives it back by force.
             await trio.sleep(for_s)
-            until_ns = now_ns()
+            until_ns = self._world.now_ns()
         if world.stopped_ns is not None and world.stopped_ns >= from_ns:
             until_ns = min(until_ns, world.stopped_ns)
         world.notebook.barred.append(Barred(device, from_ns, until_ns, "held"))

@@ -29,11 +29,11 @@ class Points:
         self.passed: dict[PointKind, int] = dict.fromkeys(POINTS, 0)
         self.here: object = None
         """The line at which the last serial point was passed; None at another kind of point."""
-        self._armed: list[tuple[PointKind, int, bool, Callable[[], None]]] = []
+        self._armed: dict[tuple[PointKind, int, bool], list[Callable[[], None]]] = {}
 
     def arm(self, kind: PointKind, n: int, action: Callable[[], None], *, after: bool = False) -> None:
         """`action` is called once, at the n-th point of this kind since the beginning (from 1)."""
-        self._armed.append((kind, n, after, action))
+        self._armed.setdefault((kind, n, after), []).append(action)
 
     def arm_next(self, kind: PointKind, ahead: int, action: Callable[[], None]) -> None:
         """As `arm`, right before the `ahead`-th from now on."""
@@ -55,7 +55,5 @@ class Points:
             self._strike(kind, after=True)
 
     def _strike(self, kind: PointKind, *, after: bool) -> None:
-        due = [armed for armed in self._armed if armed[:3] == (kind, self.passed[kind], after)]
-        for armed in due:
-            self._armed.remove(armed)
-            armed[3]()
+        for action in self._armed.pop((kind, self.passed[kind], after), ()):
+            action()

@@ -21,6 +21,10 @@ class VirtualClock(trio.abc.Clock):
     def current_time(self) -> float:
         return self._now_s
 
+    def now_ns(self) -> int:
+        """Of the world: nanoseconds since its beginning."""
+        return int(self._now_s * 1e9)
+
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Of trio's deadlines the next; the next alarm may come before it."""
         next_s = min((deadline, *self._alarms.values()))
@@ -37,6 +41,13 @@ class VirtualClock(trio.abc.Clock):
 
     def clear(self, alarm: "Alarm") -> None:
         del self._alarms[alarm]
+
+
+def running_clock() -> VirtualClock:
+    """Of the history that plays."""
+    clock = trio.lowlevel.current_clock()
+    assert isinstance(clock, VirtualClock)
+    return clock
 
 
 class Alarm:
@@ -64,8 +75,7 @@ class Alarm:
         if self._rung:
             await trio.lowlevel.checkpoint()
         else:
-            clock = trio.lowlevel.current_clock()
-            assert isinstance(clock, VirtualClock)
+            clock = running_clock()
             clock.set(self, at_s)
             self._waiting = trio.lowlevel.current_task(), clock
             await trio.lowlevel.wait_task_rescheduled(self._give_up)

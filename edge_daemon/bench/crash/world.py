@@ -16,6 +16,7 @@ from edge_daemon.bench.crash.phones import Phone
 from edge_daemon.bench.crash.points import PointKind, Points
 from edge_daemon.bench.crash.rooms import boards_of, config_of
 from edge_daemon.bench.crash.streams import Wire
+from edge_daemon.bench.crash.virtual_clock import running_clock
 from edge_daemon.config import Config
 from edge_daemon.upstream.handshake import Role
 
@@ -37,6 +38,7 @@ class World:
         self.rng = random.Random(f"{seed}:world")
         self.config: Config = config_of(tuple(kinds))
         self.points = Points()
+        self.now_ns = running_clock().now_ns
         self.schedule = Schedule()
         self.notebook = Notebook()
         self.disk = SimDisk(random.Random(f"{seed}:disk"))
@@ -47,14 +49,14 @@ class World:
         self._disk_fails_until_ns = 0
         self.wall_step_s = 0.0
         self.boards = boards_of(tuple(kinds), tuple(layouts))
-        self.phones = {board.device: Phone(board.device, now_ns) for board in self.boards}
+        self.phones = {board.device: Phone(board.device, self.now_ns) for board in self.boards}
         self.lines = {
-            board.name: Line(board, self.phones[board.device], self.points, self.schedule, now_ns, seed)
+            board.name: Line(board, self.phones[board.device], self.points, self.schedule, self.now_ns, seed)
             for board in self.boards
         }
         self.life: Life | None = None
         self.lives = 0
-        self.boot = Boot(1, 0)
+        self.boot = Boot(1, 0, self.now_ns)
         self.before_next_start: Callable[[], None] | None = None
         """Done while no daemon runs: what somebody does to the card meanwhile."""
         self.stopped_ns: int | None = None
@@ -98,7 +100,7 @@ class World:
             while True:
                 pause_s = await self._one_life()
                 await trio.sleep(pause_s)
-                await trio.sleep(max(0.0, (self._power_back_ns - now_ns()) / 1e9))
+                await trio.sleep(max(0.0, (self._power_back_ns - self.now_ns()) / 1e9))
 
     async def _one_life(self) -> float:
         """One start of the daemon and its end; returns how long until the next."""
@@ -123,7 +125,7 @@ class World:
         if life is None or life.hands.tied:
             return
         life.die("killed")
-        self.schedule.deaths_ns.append(now_ns())
+        self.schedule.deaths_ns.append(self.now_ns())
         self.disk.process_death()
         for line in self.lines.values():
             line.let_go()
@@ -135,15 +137,15 @@ class World:
         if self.life is not None:
             self.life.lose_power()
         self.disk.power_cut(keep, self.rng)
-        self._power_back_ns = now_ns() + int(POWER_OFF_S * 1e9)
-        self.boot = Boot(self.boot.number + 1, self._power_back_ns)
+        self._power_back_ns = self.now_ns() + int(POWER_OFF_S * 1e9)
+        self.boot = Boot(self.boot.number + 1, self._power_back_ns, self.now_ns)
         if boards:
             for line in self.lines.values():
                 line.lose_power(int(POWER_OFF_S * 1000))
 
     def stop(self) -> None:
         """SIGTERM."""
-        self.stopped_ns = now_ns()
+        self.stopped_ns = self.now_ns()
         if self.life is not None:
             self.life.terminate()
 
@@ -194,14 +196,14 @@ class World:
     def _before_disk(self, op: DiskOp) -> None:
         self.points.before(_point_of(op))
         error, self.next_disk_error = self.next_disk_error, None
-        if error is None and now_ns() < self._disk_fails_until_ns:
+        if error is None and self.now_ns() < self._disk_fails_until_ns:
             error = errno.EIO
         if error is not None:
             raise DiskError(error)
 
     def fail_disk(self, for_ms: int) -> None:
         """Every write and sync fails with an error for a while."""
-        self._disk_fails_until_ns = now_ns() + for_ms * 1_000_000
+        self._disk_fails_until_ns = self.now_ns() + for_ms * 1_000_000
 
     def empty_disk(self) -> None:
         """There is room again."""
@@ -216,19 +218,19 @@ class World:
         name = str(self.ledger_path)
         card = {path: content for path, content in self.disk.snapshot().items() if not _is_ledger(path, name)}
         self.disk.restore(card | {path: content for path, content in copy.items() if _is_ledger(path, name)})
-        self.schedule.ledger_lost_ns.append(now_ns())
+        self.schedule.ledger_lost_ns.append(self.now_ns())
         self.note("an older copy of the ledger was put back")
 
     def delete_ledger(self) -> None:
         name = str(self.ledger_path)
         card = {path: content for path, content in self.disk.snapshot().items() if not _is_ledger(path, name)}
         self.disk.restore(card)
-        self.schedule.ledger_lost_ns.append(now_ns())
+        self.schedule.ledger_lost_ns.append(self.now_ns())
         self.note("the ledger was deleted")
 
     def replace_card(self) -> None:
         self.disk.restore({})
-        self.schedule.ledger_lost_ns.append(now_ns())
+        self.schedule.ledger_lost_ns.append(self.now_ns())
         self.note("the card was replaced by an empty one")
 
     def _behind_disk(self, op: DiskOp) -> None:
@@ -237,7 +239,7 @@ class World:
     # -- notes -------------------------------------------------------------------------------------------------
 
     def note(self, what: str) -> None:
-        self.schedule.life.append((now_ns(), what))
+        self.schedule.life.append((self.now_ns(), what))
 
 
 def _is_ledger(path: str, name: str) -> bool:
@@ -247,8 +249,3 @@ def _is_ledger(path: str, name: str) -> bool:
 
 def _point_of(op: DiskOp) -> PointKind:
     return "disk sync" if op.kind in _SYNCS else "disk write"
-
-
-def now_ns() -> int:
-    """Of the world: nanoseconds since its beginning."""
-    return int(trio.current_time() * 1e9)
