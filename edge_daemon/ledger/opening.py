@@ -116,7 +116,10 @@ def open_files(
     files: Files,
     reserve_bytes: int,
 ) -> OpenLedger:
-    """Raises LedgerInUse, LedgerCorrupt, LedgerTooNew, StorageUnavailable; then nothing stays open or locked."""
+    """Raises LedgerInUse, LedgerCorrupt, LedgerTooNew, EpochsExhausted, StorageUnavailable.
+
+    Nothing stays open or locked then.
+    """
     with contextlib.ExitStack() as undo:
         try:
             make_directories(files, path.parent)
