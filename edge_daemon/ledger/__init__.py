@@ -1,6 +1,7 @@
 """Receipts, outbox, fencing tokens and holds, durable: one SQLite file, one writer thread, group commit."""
 
 from edge_daemon.ledger.errors import (
+    EpochsExhausted,
     FaultKind,
     LedgerClosed,
     LedgerCorrupt,
@@ -22,6 +23,7 @@ __all__ = [
     "Accepted",
     "CommandRef",
     "Connect",
+    "EpochsExhausted",
     "Existing",
     "FaultKind",
     "Hold",

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import msgspec
 
+from edge_daemon.contract import Refused
+from edge_daemon.ledger.errors import EpochsExhausted
 from edge_daemon.ledger.files import Files, write_durably
 
 RENEWALS_BITS = 20
@@ -27,6 +29,12 @@ LINEAGE_BYTES = LINEAGE_BITS // 8
 JUMP_BYTES = 3
 """Of an epoch after a copy was put back. Hundreds of such jumps, one upon the other, stay below 2^53."""
 
+HIGHEST = 2**53 - 1
+"""The contract carries no later one."""
+HIGHEST_REMEMBERED = 2**53 - 2**50
+"""A plane that says that it remembers a later one is not believed: ours, which then follows that one, keeps room for 63
+of the widest jumps and for any number of renewals. A ledger comes there by itself when 190 copies were put back."""
+
 
 def first_epoch(random: bytes) -> int:
     """Of a ledger made where there was none. random: LINEAGE_BYTES of them."""
@@ -36,10 +44,23 @@ def first_epoch(random: bytes) -> int:
 def epoch_of_a_copy(epoch: int, random: bytes) -> int:
     """A later one than that of the copy, and not the one in which the same copy went on when it was put back before.
 
-    random: LINEAGE_BYTES of them.
+    random: LINEAGE_BYTES of them. Raises EpochsExhausted.
     """
     jump = 1 + int.from_bytes(random[:JUMP_BYTES], "big")
-    return (epoch >> RENEWALS_BITS) + jump << RENEWALS_BITS | 2
+    return carried((epoch >> RENEWALS_BITS) + jump << RENEWALS_BITS | 2)
+
+
+def epoch_after(epoch: int) -> int:
+    """The next one that does not look as if a ledger had begun in it. Raises EpochsExhausted."""
+    after = epoch + 1
+    return carried(after + 1 if never_raised(after) else after)
+
+
+def carried(epoch: int) -> int:
+    """The same, where the contract can carry it. Raises EpochsExhausted."""
+    if not 1 <= epoch <= HIGHEST:
+        raise EpochsExhausted(epoch, HIGHEST)
+    return epoch
 
 
 def never_raised(epoch: int) -> bool:
@@ -52,11 +73,19 @@ def raised_for(remembered: int, ours: int) -> int:
 
     A later one tells that this ledger is older than what the plane has seen. An earlier one of another beginning tells
     that this ledger was made anew since, as on a new card; no need to raise it twice for that.
+    Raises Refused `invalid_argument` for one that no edge has told: behind it there would soon be none left.
     """
     if remembered > ours:
-        return remembered + 1
+        if remembered > HIGHEST_REMEMBERED:
+            raise Refused(
+                "invalid_argument",
+                f"epoch: {remembered} is none that an edge would have told (its own is {ours}, and none is above "
+                f"{HIGHEST_REMEMBERED}); say the highest one of this edge's welcome and receiptAnswer, or none",
+                field="epoch",
+            )
+        return epoch_after(remembered)
     of_another = remembered >> RENEWALS_BITS != ours >> RENEWALS_BITS
-    return ours + 1 if of_another and never_raised(ours) else ours
+    return epoch_after(ours) if of_another and never_raised(ours) else ours
 
 
 class Witness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,21 +119,21 @@ class WitnessUnreadable(Exception):
 def lineage(witness: Witness | None, stamp: Stamp | None, random: bytes) -> Lineage:
     """The epoch to go on with, from what was found: `stamp` is None when there is no ledger file.
 
-    random: LINEAGE_BYTES of them, for an epoch that does not follow from what was found.
+    random: LINEAGE_BYTES of them, for an epoch that does not follow from what was found. Raises EpochsExhausted.
     """
     if stamp is None:
         if witness is None:
             return Lineage(first_epoch(random))
         if witness.nonce is None:
-            return Lineage(witness.epoch)
-        return Lineage(witness.epoch + 1, "the ledger file was missing")
+            return Lineage(carried(witness.epoch))
+        return Lineage(epoch_after(witness.epoch), "the ledger file was missing")
     if witness is None:
         raised = epoch_of_a_copy(stamp.epoch, random)
         return Lineage(raised, "the ledger had no readable witness file beside it")
     epoch = max(witness.epoch, stamp.epoch)
     if stamp.nonce in (witness.nonce, witness.next):
-        return Lineage(epoch)
-    return Lineage(epoch + 1, "the ledger file is an older copy, or another one than last time")
+        return Lineage(carried(epoch))
+    return Lineage(epoch_after(epoch), "the ledger file is an older copy, or another one than last time")
 
 
 def new_nonce(files: Files) -> str:

@@ -116,6 +116,20 @@ class LedgerClosed(LedgerError, Refused):
         Refused.__init__(self, "storage_unavailable", message)
 
 
+class EpochsExhausted(LedgerError, Refused):
+    """The ledger would have to go on in an epoch that no message can carry."""
+
+    def __init__(self, epoch: int, highest: int) -> None:
+        Refused.__init__(
+            self,
+            "storage_unavailable",
+            f"the ledger would have to go on in epoch {epoch}, and there is none above {highest}: stop the daemon, "
+            "move the ledger file and its witness both away to begin anew, and have the plane forget the epoch that it "
+            "remembers of this edge and look after what it sent before",
+            retryable=False,
+        )
+
+
 class SettledAlready(LedgerError):
     """The receipt was final before; the stored outcome stands."""
 

@@ -13,6 +13,7 @@ from edge_daemon.ledger.lock import LockFile
 
 _PRIVATE = 0o600
 _PRIVATE_DIRECTORY = 0o700
+_READ_AHEAD_BYTES = 2**20
 
 
 class Lock(Protocol):
@@ -32,6 +33,15 @@ class Files(Protocol):
 
     def read(self, path: Path) -> bytes:
         """Raises FileNotFoundError."""
+
+    def read_part(self, path: Path, start: int, size: int) -> bytes:
+        """Less than `size` at the end of the file. Raises FileNotFoundError."""
+
+    def read_ahead(self, path: Path) -> None:
+        """From its start to its end, into the machine's memory: whoever then reads here and there need not wait.
+
+        Of no use where nothing waits; never raises.
+        """
 
     def create(self, path: Path) -> None:
         """An empty, private file. Raises FileExistsError."""
@@ -78,6 +88,17 @@ class OsFiles:
 
     def read(self, path: Path) -> bytes:
         return path.read_bytes()
+
+    def read_part(self, path: Path, start: int, size: int) -> bytes:
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(size)
+
+    def read_ahead(self, path: Path) -> None:
+        # What cannot be read is told by whoever needs it.
+        with contextlib.suppress(OSError), path.open("rb", buffering=0) as file:
+            while file.read(_READ_AHEAD_BYTES):
+                pass
 
     def create(self, path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE))

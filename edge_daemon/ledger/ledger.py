@@ -249,7 +249,10 @@ class Ledger:
 
     async def raise_epoch(self, remembered: int) -> None:
         """What the plane remembers as the highest epoch. Another one than ours may show that receipts are missing here:
-        then go on in a later one (`epoch.raised_for`)."""
+        then go on in a later one (`epoch.raised_for`).
+
+        Raises Refused `invalid_argument`: no edge has told such an epoch. Raises EpochsExhausted.
+        """
 
         def publish(epoch: int) -> None:
             self._epoch = epoch
@@ -291,7 +294,7 @@ async def open_ledger(
     boot_id: of the machine, this boot's when not given. connect, files, new_writer: a simulation hands in its own, see
     `schema.Connect`, `files.Files`, `writer.LedgerWriter`.
     On leaving, what was queued is finished and the file closed, cancelled or not.
-    Raises LedgerInUse (with the holder's pid), LedgerCorrupt, LedgerTooNew, StorageUnavailable.
+    Raises LedgerInUse (with the holder's pid), LedgerCorrupt, LedgerTooNew, EpochsExhausted, StorageUnavailable.
     """
     boot = machine_boot_id() if boot_id is None else boot_id
     writer = new_writer(retry_s)

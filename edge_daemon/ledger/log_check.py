@@ -29,11 +29,12 @@ class _Frame(NamedTuple):
 
 
 def missing_transactions(
-    log: bytes, taken_frames: int, page_bytes: int, read_file: Callable[[], bytes]
+    log: bytes, taken_frames: int, page_bytes: int, read_page: Callable[[int], bytes]
 ) -> int:
     """How many synced transactions SQLite has not taken; 0 when the log ends as a power cut may leave it.
 
-    log: as found before SQLite opened it. taken_frames: how many of it SQLite took. read_file: the ledger file itself.
+    log: as found before SQLite opened it. taken_frames: how many of it SQLite took. read_page: by its number,
+    of the ledger file itself.
     """
     frames = list(_frames(log, page_bytes))
     if not frames:
@@ -45,7 +46,7 @@ def missing_transactions(
     else:
         salts, _ = Counter(frame.salts for frame in frames[:_SAMPLE_FRAMES]).most_common(1)[0]
         behind = _of_one_log(frames, 0, salts)
-        if _moved(behind, page_bytes, read_file()):
+        if _moved(behind, read_page):
             return 0  # a new log was to begin over an old one that is in the file
     transactions = _transactions(behind)
     return transactions if transactions > UNSYNCED_TRANSACTIONS else 0
@@ -79,8 +80,7 @@ def _transactions(frames: list[_Frame]) -> int:
     return count
 
 
-def _moved(frames: list[_Frame], page_bytes: int, file: bytes) -> bool:
+def _moved(frames: list[_Frame], read_page: Callable[[int], bytes]) -> bool:
     latest = {frame.page: frame.content for frame in frames}
-    return all(
-        file[(page - 1) * page_bytes : page * page_bytes] == content for page, content in latest.items()
-    )
+    # A damaged frame may name a page that no file has.
+    return all(page > 0 and read_page(page) == content for page, content in latest.items())

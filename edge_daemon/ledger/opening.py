@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import sqlite3
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -116,13 +115,19 @@ def open_files(
     files: Files,
     reserve_bytes: int,
 ) -> OpenLedger:
-    """Raises LedgerInUse, LedgerCorrupt, LedgerTooNew, StorageUnavailable; then nothing stays open or locked."""
+    """Raises LedgerInUse, LedgerCorrupt, LedgerTooNew, EpochsExhausted, StorageUnavailable.
+
+    Nothing stays open or locked then.
+    """
     with contextlib.ExitStack() as undo:
         try:
             make_directories(files, path.parent)
             lock = files.lock(path.with_name(path.name + ".lock"), path)
             undo.callback(lock.release)
             witness, missing = _found_or_created(path, connect, files)
+            files.read_ahead(
+                path
+            )  # SQLite checks the whole file, in an order that takes a card many times longer
             connection = connected(connect, files, path)
             undo.callback(schema.close_unmoved, connection, path)
             found = read_identity(connection, path)
@@ -192,7 +197,10 @@ def connected(connect: schema.Connect, files: Files, path: Path) -> sqlite3.Conn
 
 def _require_whole_log(connection: sqlite3.Connection, files: Files, path: Path, log: bytes) -> None:
     taken = schema.frames_taken(connection, path)
-    missing = missing_transactions(log, taken, schema.PAGE_BYTES, partial(files.read, path))
+    size = schema.PAGE_BYTES
+    missing = missing_transactions(
+        log, taken, size, lambda page: files.read_part(path, (page - 1) * size, size)
+    )
     if missing:
         raise corrupt(
             path, f"its log is damaged, {missing} transactions behind the damage cannot be read any more"

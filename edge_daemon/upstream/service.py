@@ -301,7 +301,8 @@ class Service(Protocol):
     async def raise_epoch(self, remembered: int) -> None:
         """The highest epoch that the plane remembers.
 
-        Where it shows that receipts may be missing here, the ledger goes on in a greater one, durably.
+        Where it shows that receipts may be missing here, the ledger goes on in a greater one, durably. Refused with
+        `invalid_argument` when no edge can have told it.
         """
         ...
 

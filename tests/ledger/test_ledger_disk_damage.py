@@ -304,14 +304,18 @@ def test_a_log_begun_over_one_that_is_in_the_file_is_no_damage():
         return page.to_bytes(4, "big") + (9).to_bytes(4, "big") + salts + bytes(8) + bytes([page]) * 512
 
     old = b"".join(frame(page, b"old salt") for page in (1, 2, 3, 4))
-    file = b"".join(bytes([page]) * 512 for page in (1, 2, 3, 4))
-    assert missing_transactions(bytes(32) + old, 0, 512, lambda: file) == 0
-    assert missing_transactions(bytes(32) + old, 0, 512, lambda: bytes(len(file))) == 4
-    assert missing_transactions(bytes(32) + old, 4, 512, lambda: file) == 0
-    assert missing_transactions(bytes(32) + old, 1, 512, lambda: file) == 3
+
+    def file(page: int) -> bytes:
+        return bytes([page]) * 512
+
+    assert missing_transactions(bytes(32) + old, 0, 512, file) == 0
+    assert missing_transactions(bytes(32) + old, 0, 512, lambda page: bytes(512)) == 4
+    assert missing_transactions(bytes(32) + bytes(4) + old[4:], 0, 512, file) == 4
+    assert missing_transactions(bytes(32) + old, 4, 512, file) == 0
+    assert missing_transactions(bytes(32) + old, 1, 512, file) == 3
     begun = frame(1, b"new salt") + old[len(frame(1, b"")) + 8 :]
-    assert missing_transactions(bytes(32) + begun, 1, 512, lambda: file) == 0
-    assert missing_transactions(b"", 0, 512, lambda: file) == 0
+    assert missing_transactions(bytes(32) + begun, 1, 512, file) == 0
+    assert missing_transactions(b"", 0, 512, file) == 0
 
 
 async def test_a_shortened_file_makes_no_answer_wrong(simulated, samples):

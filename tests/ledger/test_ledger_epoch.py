@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from edge_daemon.contract import ReceiptAnswer, Refused
-from edge_daemon.ledger import LedgerCorrupt, StorageUnavailable, open_ledger
+from edge_daemon.ledger import EpochsExhausted, LedgerCorrupt, StorageUnavailable, open_ledger
 from edge_daemon.ledger.epoch import (
+    HIGHEST,
+    HIGHEST_REMEMBERED,
     LINEAGE_BYTES,
     Lineage,
     Stamp,
@@ -20,6 +22,7 @@ from edge_daemon.ledger.epoch import (
     never_raised,
     raised_for,
     read_witness,
+    write_witness,
 )
 from edge_daemon.ledger.files import OS_FILES
 
@@ -218,6 +221,74 @@ A, B = first_epoch(b"\0\0\0\1"), first_epoch(b"\0\0\0\2")
 )
 def test_what_a_plane_remembers_raises_the_epoch_where_receipts_may_be_missing(remembered, ours, raised):
     assert raised_for(remembered, ours) == raised
+
+
+def test_a_plane_can_raise_the_epoch_so_far_that_room_is_left_and_no_further():
+    for remembered, raised in (
+        (HIGHEST_REMEMBERED - 1, HIGHEST_REMEMBERED),
+        (HIGHEST_REMEMBERED, HIGHEST_REMEMBERED + 2),  # the one between looks like a beginning
+    ):
+        ours = raised_for(remembered, A)
+        assert ours == raised
+        for later in (HIGHEST_REMEMBERED + 3, HIGHEST):
+            with pytest.raises(Refused, match="say the highest one") as refused:
+                raised_for(later, ours)
+            assert (refused.value.code, refused.value.info.field) == ("invalid_argument", "epoch")
+        for _ in range(63):
+            ours = epoch_of_a_copy(ours, b"\xff" * LINEAGE_BYTES)
+        assert ours <= HIGHEST
+        assert raised_for(ours, ours) == ours
+        assert raised_for(ours - 1, ours) == ours
+
+
+def test_an_epoch_that_was_raised_never_looks_like_one_in_which_a_ledger_began():
+    for remembered in (B - 1, B - 2, B | 0xFFFFF):
+        assert not never_raised(raised_for(remembered, A))
+    assert raised_for(B - 1, A) == B + 1
+    assert lineage(Witness(B - 1, "n"), None, RANDOM).epoch == B + 1
+
+
+def test_behind_the_last_epoch_there_is_none():
+    last = Stamp(HIGHEST, "n")
+    assert lineage(Witness(HIGHEST, "n"), last, RANDOM).epoch == HIGHEST
+    assert lineage(Witness(HIGHEST - 1, "n"), Stamp(HIGHEST - 1, "other"), RANDOM).epoch == HIGHEST
+    beyond = Witness(HIGHEST + 1, "n")
+    for witness, stamp in [
+        (Witness(HIGHEST, "n"), None),
+        (Witness(HIGHEST, "other"), last),
+        (None, last),
+        (beyond, Stamp(HIGHEST + 1, "n")),
+        (Witness(HIGHEST + 1, None, "n"), None),
+    ]:
+        with pytest.raises(EpochsExhausted, match="move the ledger file and its witness both away"):
+            lineage(witness, stamp, RANDOM)
+
+
+async def test_an_epoch_that_no_edge_has_told_changes_nothing(ledger_path, samples):
+    async with open_ledger(ledger_path) as ledger:
+        epoch = ledger.epoch
+        for remembered in (HIGHEST_REMEMBERED + 1, HIGHEST):
+            with pytest.raises(Refused, match="none that an edge would have told"):
+                await ledger.raise_epoch(remembered)
+        assert ledger.epoch == epoch
+        await samples.accept(ledger, samples.pending("key-1"), epoch=epoch)
+        await ledger.raise_epoch(HIGHEST_REMEMBERED)
+    async with open_ledger(ledger_path) as ledger:
+        assert ledger.epoch == HIGHEST_REMEMBERED + 2
+
+
+async def test_a_ledger_without_another_epoch_is_left_as_it_is(ledger_path):
+    async with open_ledger(ledger_path) as ledger:
+        pass
+    assert ledger.epoch <= HIGHEST
+    witness_of(ledger_path).unlink()
+    write_witness(OS_FILES, witness_of(ledger_path), Witness(HIGHEST, "of another"))
+    before = ledger_path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(EpochsExhausted):
+            async with open_ledger(ledger_path):
+                pass
+    assert ledger_path.read_bytes() == before
 
 
 async def test_the_ledger_of_a_new_card_is_not_taken_for_the_one_that_the_plane_knows(

@@ -41,7 +41,11 @@ async def test_what_a_killed_daemon_wrote_last_is_read_and_nothing_is_touched(le
     assert state_of(path.parent) == before
 
 
-async def test_receipts_behind_a_damaged_block_of_the_log_do_not_seem_never_written(ledger_path, samples):
+@pytest.mark.parametrize("place", [0.0001, 0.5])
+async def test_receipts_behind_a_damaged_block_of_the_log_do_not_seem_never_written(
+    ledger_path, samples, place
+):
+    """Its header, or a block in the middle."""
     left = ledger_path.parent.with_name("left")
     async with open_ledger(ledger_path) as ledger:
         for number in range(9):
@@ -53,7 +57,7 @@ async def test_receipts_behind_a_damaged_block_of_the_log_do_not_seem_never_writ
     log = Path(f"{path}-wal")
     sound = log.read_bytes()
     damaged = bytearray(sound)
-    damaged[len(sound) // 2] ^= 1
+    damaged[int(len(sound) * place)] ^= 1
     log.write_bytes(damaged)
     before = state_of(left)
     with pytest.raises(LedgerCorrupt, match="its log is damaged") as refused, offline_receipts(path):

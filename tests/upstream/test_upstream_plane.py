@@ -238,6 +238,17 @@ async def test_a_plane_that_remembers_the_epoch_of_another_card_raises_ours(edge
         assert welcome["epoch"] == first_epoch(b"\0\0\0\2") + 1
 
 
+async def test_an_epoch_that_no_edge_can_have_told_is_refused_and_locks_nobody_out(edge) -> None:
+    epoch = edge.rig.epoch
+    async with edge.raw() as peer:
+        refused = await peer.hello(epoch=2**53 - 1)
+        assert (refused["type"], refused["error"]["code"]) == ("error", "invalid_argument")
+        assert refused["error"]["field"] == "epoch"
+    async with edge.raw() as peer:
+        welcome = await peer.hello(epoch=epoch)
+        assert (welcome["type"], welcome["epoch"]) == ("welcome", epoch)
+
+
 async def test_requests_sent_right_behind_hello_wait_for_the_welcome(edge) -> None:
     async with edge.raw() as peer:
         await peer.say({"type": "hello", "protocol": 1, "planeId": "plane-1"})
