@@ -30,7 +30,11 @@ from edge_daemon.ledger.errors import (
 from edge_daemon.ledger.files import Files, Lock, make_directories, sync_name
 from edge_daemon.ledger.identity import read_identity, write_identity
 from edge_daemon.ledger.log_check import missing_transactions
-from edge_daemon.ledger.sealed import corrupt
+from edge_daemon.ledger.sealed import corrupt, fetch
+
+_ROWS_FOR_SALT = 8
+_UNNOTED_MS = 86_400_000
+"""A crash leaves less than this unnoted, however often a full disk kept the time from being noted."""
 
 _log = logging.getLogger("edge_daemon.ledger")
 
@@ -217,8 +221,19 @@ def _change_nonce(connection: sqlite3.Connection, files: Files, path: Path, epoc
 
 
 def _begin_boot(connection: sqlite3.Connection, path: Path, boot_id: str, now_ms: int) -> None:
+    """The time that the boots before this one lasted is summed up: of a crash, what the last outcome shows of it.
+
+    That time goes on above all that was ever settled: command ids are drawn from it, and may not go back. An outcome's
+    own stamp is believed as far as it can be true: time is noted each hour.
+    """
     last = read_identity(connection, path)
-    lived_ms = last.lived_before_ms + (0 if last.boot_id == boot_id else last.boot_seen_ms)
+    lived_ms = last.lived_before_ms
+    if last.boot_id != boot_id:
+        lived_ms += last.boot_seen_ms
+        ((settled_ms,),) = fetch(
+            connection, path, "SELECT max(settled) FROM receipt WHERE settled <= ?", (lived_ms + _UNNOTED_MS,)
+        )
+        lived_ms = max(lived_ms, settled_ms or 0)
     now = replace(last, boot_id=boot_id, boot_seen_ms=now_ms, lived_before_ms=lived_ms)
     write_identity(connection, now)
 
