@@ -59,7 +59,7 @@ async def test_what_was_known_before_rows_had_checks_is_known_after(of_version_3
 
 
 async def test_time_lived_goes_on(of_version_3, samples):
-    """Noted are 70,000 ms, and 5,000 in the boot that was the last. Two receipts were settled at 80,000 and 80,001, so a
+    """Noted are 70,000 ms, and 5,000 in the boot that was the last. Receipts were settled at 80,000 and 80,001, so a
     crash left the rest unnoted."""
     now_ms = 0
     async with open_ledger(of_version_3.path, lambda: now_ms * 1_000_000, boot_id="new") as ledger:
