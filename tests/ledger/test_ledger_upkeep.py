@@ -111,7 +111,9 @@ async def test_the_clock_that_goes_on_across_boots_is_never_behind_an_outcome_wh
         simulated.restart_clock()
 
 
-async def test_a_damaged_stamp_without_a_check_does_not_push_the_clock_across_boots_ahead(ledger_path, samples):
+async def test_a_damaged_stamp_without_a_check_does_not_push_the_clock_across_boots_ahead(
+    ledger_path, samples
+):
     clock = Hours(1)
     async with open_ledger(ledger_path, clock, boot_id="first") as ledger:
         await samples.finished(ledger, "key-1", acknowledged=True)
