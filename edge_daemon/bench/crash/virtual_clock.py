@@ -90,3 +90,8 @@ class Alarm:
         (task, clock), self._waiting = self._waiting, None
         clock.clear(self)
         return task
+
+
+async def sleep(seconds: float) -> None:
+    """As `trio.sleep`, by an alarm."""
+    await Alarm().wait_until(trio.current_time() + seconds)
