@@ -345,7 +345,10 @@ class BoardLink:
         cmd_id = wire.unpack_body(wire.QUERY, frame.body)[0]
         slot = self._results.find(cmd_id)
         payload = b""
-        if slot < 0:
+        if cmd_id == wire.CMD_ID_OF_HIGHEST:
+            state = wire.STATE_FORGOTTEN
+            payload = wire.pack_highest(*self._results.highest())
+        elif slot < 0:
             state = self._results.state_of_unknown(cmd_id)
         else:
             state = self._results.state(slot)

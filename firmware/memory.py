@@ -25,6 +25,7 @@ class ResultMemory:
         self._next = 0
         # Two families of ids, told apart by the top bit, each growing on its own (see state_of_unknown).
         self._highest_evicted = [0, 0]
+        self._highest = [0, 0]
 
     def find(self, cmd_id: int) -> int:
         """The slot of a command, -1 when it is not here."""
@@ -46,6 +47,7 @@ class ResultMemory:
             evicted = self._cmd_ids[slot]
             family = evicted >> 63
             self._highest_evicted[family] = max(self._highest_evicted[family], evicted)
+        self._highest[cmd_id >> 63] = max(self._highest[cmd_id >> 63], cmd_id)
         self._cmd_ids[slot] = cmd_id
         self._accepted_us[slot] = accepted_us
         self._states[slot] = wire.STATE_RUNNING
@@ -68,6 +70,10 @@ class ResultMemory:
 
     def payload(self, slot: int) -> bytes:
         return self._payloads[slot]
+
+    def highest(self) -> "tuple[int, int]":
+        """The highest id of each family that this boot was ever given; 0 where there was none."""
+        return self._highest[0], self._highest[1]
 
     def state_of_unknown(self, cmd_id: int) -> int:
         """ABSENT or FORGOTTEN for a command that find() does not know.

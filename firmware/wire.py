@@ -55,6 +55,10 @@ STATE_DONE = 3
 STATE_FAULT = 4
 STATE_FORGOTTEN = 5  # perhaps received once, its result has been evicted
 
+# No command has this id. A QUERY of it asks for the highest ids that the boot was given, so that a host that has
+# lost count begins above them. A firmware from before that answers with the same state and no bytes.
+CMD_ID_OF_HIGHEST = 0
+
 # -- FAULT codes and flags ---------------------------------------------------------------------------
 FAULT_ENVELOPE = 1
 FAULT_DEPTH = 2
@@ -151,6 +155,7 @@ HAND_TAIL_FORMAT = "<iiiiiiHHI"  # x_min x_max y_min y_max z_min z_max (um), v_m
 PROBE_DATA_FORMAT = (
     "<Bi"  # 1 if contact was sensed, else 0; z in um: where, or the lowest place that was tried
 )
+HIGHEST_FORMAT = "<QQ"  # the highest cmd_id of each family, top bit clear and set; 0: none
 HID_TAIL_FORMAT = "<BBHHH"  # profile, layout, keys mask, text_max bytes, reserved
 
 BODY_FORMATS = {
@@ -257,6 +262,19 @@ def args_tail(op: int, args: "bytes | bytearray | memoryview") -> bytes:
 def result_as_event(body: bytes) -> bytes:
     """A RESULT body (state DONE or FAULT) as the body of the DONE or FAULT event it remembers."""
     return body[:8] + body[9:]
+
+
+def pack_highest(commands: int, housekeeping: int) -> bytes:
+    """RESULT's bytes for CMD_ID_OF_HIGHEST: the highest ids with the top bit clear, and with it set."""
+    return struct.pack(HIGHEST_FORMAT, commands, housekeeping)
+
+
+def unpack_highest(tail: bytes) -> "tuple[int, int]":
+    """(highest id with the top bit clear, with it set); zeros from a firmware that does not tell. Raises BodyError."""
+    if not tail:
+        return 0, 0
+    commands, housekeeping = _unpack("highest ids in frame", RESULT, (HIGHEST_FORMAT, False), tail)
+    return commands, housekeeping
 
 
 class Hello:

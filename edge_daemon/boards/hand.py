@@ -31,13 +31,13 @@ class HandClient:
     """Commands of a hand board. All raise as Board.execute() does, and ArgumentRefused before sending.
 
     Places outside the envelope are refused by the board (CommandFault ``envelope`` or ``depth``), never
-    clamped. home, park and move number themselves where the caller has no use for asking later. ``boot_id``
-    is Board.execute()'s.
+    clamped. home, park and move number themselves where the caller has no use for asking later, by ``now_ns``,
+    best of a clock that does not begin anew with the machine. ``boot_id`` is Board.execute()'s.
     """
 
-    def __init__(self, board: Board, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, board: Board, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._board = board
-        self._monotonic_ns = monotonic_ns
+        self._now_ns = now_ns
         self._last_own_id = 0
 
     @property
@@ -143,5 +143,7 @@ class HandClient:
 
     def _own_id(self) -> int:
         """Growing, also over a restart of the daemon, and apart from the ids that callers give (top bit)."""
-        self._last_own_id = max(self._last_own_id + 1, self._monotonic_ns())
+        info = self._board.last_info
+        told = info.highest_cmd_ids[1] & ~_HOUSEKEEPING_FAMILY if info is not None else 0
+        self._last_own_id = max(self._last_own_id + 1, told + 1, self._now_ns())
         return _HOUSEKEEPING_FAMILY | self._last_own_id

@@ -1,6 +1,6 @@
 """What a board says about itself in its HELLO, as the rest of the daemon reads it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from edge_daemon.boards.errors import BoardError
@@ -71,6 +71,9 @@ class BoardInfo:
     caps: int
     hand: HandLimits | None
     hid: HidProfile | None
+    highest_cmd_ids: tuple[int, int] = field(default=(0, 0), compare=False)
+    """When the session began: the highest ids that this boot had been given, top bit clear and set. What it
+    was never given is certain only above them. Zeros from a firmware that does not tell."""
 
 
 def read_hello(boot_id: int, body: bytes) -> BoardInfo:

@@ -5,7 +5,7 @@ next_deadline() has come, and then takes output and events. A HostLink lives for
 reported Lost, make a new one with a new session id.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from edge_daemon.boards.clock import ClockMap
@@ -32,6 +32,9 @@ _MS = 1_000_000
 HELLO_WAIT_MS = 5000
 _HELLO_WAIT_NS = HELLO_WAIT_MS * _MS
 _SILENCE_NS = wire.HOST_SILENCE_MS * _MS
+
+HIGHEST_ID_USABLE = 1 << 62
+"""A board that was given a higher id of the first family leaves no room to number on: milliseconds of 8 years."""
 
 _State = Literal["hello", "opening", "syncing", "online", "lost"]
 _Exchange = Literal["OPEN", "CMD", "QUERY", "ESTOP", "CLEAR"]
@@ -86,6 +89,7 @@ class HostLink:
         self._early_events: list[LinkEvent] = []
         self._retries: dict[_Exchange, _Retry] = {}
         self._in_flight = InFlight()
+        self._highest_known = False
         self._next_seq = 0
         self._next_query = 0
         self._next_event = 0
@@ -180,6 +184,9 @@ class HostLink:
     def query(self, cmd_id: int, now_ns: int) -> None:
         """Ask what became of a command, in place of any earlier question. Raises LinkNotReady when offline."""
         self._require_online()
+        self._ask(cmd_id, now_ns)
+
+    def _ask(self, cmd_id: int, now_ns: int) -> None:
         self._next_query = (self._next_query + 1) & 0xFFFF
         self._send_until_answered(
             "QUERY", wire.QUERY, self._next_query, wire.pack_body(wire.QUERY, cmd_id), now_ns
@@ -318,20 +325,25 @@ class HostLink:
             self._retries.pop("OPEN", None)
             self._state = "syncing"
             self._send_heartbeat(now_ns)
+            self._ask(wire.CMD_ID_OF_HIGHEST, now_ns)
 
     def _on_heartbeat(self, frame: wire.Frame, now_ns: int) -> None:
         board_us, flags = wire.unpack_body(wire.BOARD_HEARTBEAT, frame.body)
         sent_ns = self._heartbeats_sent_ns.get(frame.seq)
         if sent_ns is not None:
             self.clock.sample(sent_ns, now_ns, board_us)
-        if self._state == "syncing" and self.clock.known and self._info is not None:
-            self._state = "online"
-            self._events += [Online(self._info), *self._early_events]
+        self._go_online()
         self._set_flags(flags)
         if not flags & wire.FLAG_ESTOPPED and "CLEAR" in self._retries:
             del self._retries["CLEAR"]
             self._stop_nonce = None
             self._events.append(StopCleared())
+
+    def _go_online(self) -> None:
+        """Once the board's clock is known, and above which ids it takes commands for new."""
+        if self._state == "syncing" and self.clock.known and self._highest_known and self._info is not None:
+            self._state = "online"
+            self._events += [Online(self._info), *self._early_events]
 
     def _set_flags(self, flags: int) -> None:
         if flags != self._flags:
@@ -348,6 +360,9 @@ class HostLink:
         if query is None or query.frame.seq != frame.seq:
             self._in_flight.late_replies += 1
             return
+        if cmd_id == wire.CMD_ID_OF_HIGHEST:
+            self._on_highest(wire.body_tail(wire.RESULT, frame.body))
+            return
         remembered: CommandDone | CommandFaulted | None = None
         if state == wire.STATE_DONE:
             remembered = read_done(wire.result_as_event(frame.body))
@@ -355,6 +370,20 @@ class HostLink:
             remembered = read_fault(wire.result_as_event(frame.body))
         del self._retries["QUERY"]
         self._events.append(QueryAnswered(cmd_id, state, remembered))
+
+    def _on_highest(self, tail: bytes) -> None:
+        highest = wire.unpack_highest(tail)
+        del self._retries["QUERY"]
+        if highest[0] >= HIGHEST_ID_USABLE:
+            self._lose(
+                f"the board has been given command id {highest[0]} on this boot, not by this daemon, which numbers "
+                f"below {HIGHEST_ID_USABLE}: take its power away for a moment, and it begins anew"
+            )
+            return
+        assert self._info is not None, "a session is open"
+        self._info = replace(self._info, highest_cmd_ids=highest)
+        self._highest_known = True
+        self._go_online()
 
     # -- reliable events ------------------------------------------------------------------------------
 

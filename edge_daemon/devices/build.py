@@ -52,7 +52,12 @@ class House:
 def build_fleet(house: House, pending: Sequence[PendingEntry], unattended: Unattended) -> Fleet:
     """All devices of the configuration; `pending`: what the ledger found unfinished, oldest first."""
     changes = Changes()
-    ids = CommandIds(house.monotonic_ns, house.random_bits)
+    ids = CommandIds(
+        house.ledger.lived_ns,
+        house.random_bits,
+        told=lambda: max((highest_given(board) for board in house.boards.values()), default=0),
+        above=max((entry.command.cmd_id for entry in pending), default=0),
+    )
     devices: dict[str, Device] = {}
     desks: dict[str, StaffDesk] = {}
     for device_id, section in house.config.devices.items():
@@ -72,6 +77,11 @@ def build_fleet(house: House, pending: Sequence[PendingEntry], unattended: Unatt
         devices[device_id] = _device(house, device_id, section, parts, drift, own, ids, changes.tell)
     reviews = Reviews(house.ledger, house.boot_id, house.clock, house.monotonic_ns, changes.tell)
     return Fleet(devices, desks, house.ledger, changes, unattended, reviews)
+
+
+def highest_given(board: Board) -> int:
+    """The highest id, housekeeping apart, that the board was given before the session with it."""
+    return board.last_info.highest_cmd_ids[0] if board.last_info is not None else 0
 
 
 def _reader(house: House, device_id: str, section: DeviceSection) -> RigReader:
@@ -96,7 +106,7 @@ def _parts(house: House, section: DeviceSection, reader: RigReader, on_change: C
     keeper: HandKeeper | None = None
     touch: HandTouch | HidTouch
     if reader.hand is not None:
-        hand = HandClient(reader.hand, house.monotonic_ns)
+        hand = HandClient(reader.hand, house.ledger.lived_ns)
         touch = HandTouch(reader.hand, hand, section.motion, slot)
         keeper = HandKeeper(reader.hand, hand, section.motion, house.monotonic_ns)
     else:

@@ -121,7 +121,7 @@ class Device:
 
     def _begin(self, request: Dispatch) -> Job:
         """Registers the job before anything is awaited, so that a second dispatch of the key finds it."""
-        job = Job(request=request, arrived_ns=self._now_ns(), cmd_id=self._ids.next())
+        job = Job(request=request, arrived_ns=self._now_ns())
         if self._closing:
             job.refusal = Refused("device_offline", "the edge daemon is starting or stopping; try again")
             job.finished.set()
@@ -175,7 +175,7 @@ class Device:
         command = _NO_COMMAND
         try:
             self._refuse_early(job)
-            command = self.parts.command_for(request.action, job.cmd_id)
+            command = self.parts.command_for(request.action, self._ids.next())
         except Refused as refusal:
             await self._require_known(request, refusal)
         # Made once: a clock measured meanwhile must not make what is told differ from what is durable.
@@ -316,7 +316,9 @@ class Device:
             # asked after a crash, so a board that restarted while the action waited must not get it.
             return job.command.board_boot_id
 
-        order = Order(request.action, self.eye.orientation_of(bound), job.cmd_id, last_check, on_stage)
+        assert job.command is not None, "set when it was accepted"
+        cmd_id = job.command.cmd_id
+        order = Order(request.action, self.eye.orientation_of(bound), cmd_id, last_check, on_stage)
         try:
             done = await self.parts.perform(order)
         except Refused as refusal:

@@ -18,7 +18,6 @@ class Job:
 
     request: Dispatch
     arrived_ns: int
-    cmd_id: int
     receipt: Receipt | None = None
     """None until the pending receipt is durable."""
     refusal: Refused | None = None

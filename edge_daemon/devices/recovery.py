@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from edge_daemon.boards import Board, BoardAnswer, CommandFault, Done, NotExecuted
+from edge_daemon.boards import Board, BoardAnswer, CommandFault, Done, NotExecuted, OutcomeUnknown
 from edge_daemon.clock import MonotonicNs
 from edge_daemon.contract import Receipt, error_info
 from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
@@ -101,7 +101,7 @@ class Recovery:
                     entry.receipt, now_ns, info, reason=reason or "interrupted_by_restart"
                 )
             case _:
-                why = "its board did not appear" if answer is None else str(answer)
+                why = f"its board did not appear within {BOARD_WAIT_S:g} s" if answer is None else str(answer)
                 return self._writer.failed(
                     entry.receipt,
                     now_ns,
@@ -114,11 +114,17 @@ class Recovery:
                 )
 
     async def ask(self, command: CommandRef) -> BoardAnswer | None:
-        """The board's word on a command, or None when the board did not appear within `BOARD_WAIT_S`."""
+        """The board's word on a command, or None when the board did not appear within `BOARD_WAIT_S`.
+
+        So long it is asked again when its line was lost while it was asked: a cable with a bad contact goes more than
+        once. `OutcomeUnknown(final=False)` when it could not tell in all that time.
+        """
+        answer: BoardAnswer | None = None
         with trio.move_on_after(BOARD_WAIT_S):
-            board = await self._board_with_uid(command.board_uid)
-            return await board.ask(command.cmd_id, command.board_boot_id)
-        return None
+            while answer is None or (isinstance(answer, OutcomeUnknown) and not answer.final):
+                board = await self._board_with_uid(command.board_uid)
+                answer = await board.ask(command.cmd_id, command.board_boot_id)
+        return answer
 
     async def _board_with_uid(self, uid: str) -> Board:
         """Waits until the device's board of that uid is online; a board's uid is known once it has been."""

@@ -326,11 +326,15 @@ class Books:
         self._sql.execute("UPDATE meta SET boot_seen_ms = ?", (self._monotonic_ns() // NS_PER_MS,))
 
     def _lived_ms(self) -> int:
-        """A clock that goes on across boots and never back by more than what a crash left unnoted.
+        """A clock that goes on across boots: later than every outcome that is durable.
 
         It stands still while the machine is off, so an age measured with it is never too high.
         """
-        return self._lived_before_ms + self._monotonic_ns() // NS_PER_MS
+        return self.lived_ns() // NS_PER_MS
+
+    def lived_ns(self) -> int:
+        """The same in nanoseconds. May be called from any thread."""
+        return self._lived_before_ms * NS_PER_MS + self._monotonic_ns()
 
     # -- rows --------------------------------------------------------------------------------------------------
 

@@ -95,6 +95,10 @@ class Ledger:
         """Why the last transaction failed; None when it did not. For health; accepting asks the disk anew."""
         return self._writer.fault
 
+    def lived_ns(self) -> int:
+        """Monotonic time, summed over the machine's boots: later than it was when any durable outcome was settled."""
+        return self._books.lived_ns()
+
     def digest(self, text: str) -> str:
         """Salted with the ledger's own salt: tells equal texts apart from others without storing them."""
         return self._books.digests.text(text)

@@ -34,6 +34,8 @@ from edge_daemon.ledger.files import Files, Lock, make_directories, sync_name
 from edge_daemon.ledger.log_check import missing_transactions
 
 _ROWS_FOR_SALT = 8
+_UNNOTED_MS = 86_400_000
+"""A crash leaves less than this unnoted, however often a full disk kept the time from being noted."""
 
 _log = logging.getLogger("edge_daemon.ledger")
 
@@ -232,8 +234,15 @@ def _change_nonce(connection: sqlite3.Connection, files: Files, path: Path, epoc
 
 
 def _begin_boot(connection: sqlite3.Connection, boot_id: str, now_ms: int) -> None:
+    """The time that the boots before this one lasted is summed up: of a crash, what the last outcome shows of it.
+
+    That time goes on above all that was ever settled: command ids are drawn from it, and may not go back. An outcome's
+    own stamp is believed as far as it can be true: time is noted each hour.
+    """
     connection.execute(
-        "UPDATE meta SET lived_before_ms = lived_before_ms + CASE WHEN boot_id = ?1 THEN 0 ELSE boot_seen_ms END, "
+        "UPDATE meta SET lived_before_ms = CASE WHEN boot_id = ?1 THEN lived_before_ms ELSE "
+        "max(lived_before_ms + boot_seen_ms, (SELECT coalesce(max(settled), 0) FROM receipt "
+        f"WHERE settled <= lived_before_ms + boot_seen_ms + {_UNNOTED_MS})) END, "
         "boot_id = ?1, boot_seen_ms = ?2",
         (boot_id, now_ms),
     )

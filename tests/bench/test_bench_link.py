@@ -218,7 +218,7 @@ def test_a_board_that_restarts_under_a_command_is_unknown_and_back_at_work():
 
 
 def test_a_board_whose_memory_another_host_has_used_up_is_unknown():
-    runs = [play_virtual("another_host", "to_board", index, (1,)) for index in range(4, 9)]
+    runs = [play_virtual("another_host", "to_board", index, (1,)) for index in range(5, 10)]
     assert any(run.unknown for run in runs)
     assert all(run.problems == [] for run in runs)
 

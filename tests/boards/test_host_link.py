@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from edge_daemon.boards.inflight import InFlight
-from edge_daemon.boards.link import HELLO_WAIT_MS, HostLink, LinkNotReady
+from edge_daemon.boards.link import HELLO_WAIT_MS, HIGHEST_ID_USABLE, HostLink, LinkNotReady
 from edge_daemon.boards.link_events import (
     CommandAccepted,
     CommandDone,
@@ -36,10 +36,18 @@ def frames(data):
     return wire.Decoder().feed(data)
 
 
+def highest(commands=0, housekeeping=0, seq=1):
+    body = wire.pack_body(
+        wire.RESULT, 0, wire.STATE_FORGOTTEN, tail=wire.pack_highest(commands, housekeeping)
+    )
+    return from_board(wire.RESULT, seq, body)
+
+
 def opened_link(now_ns=0, **options):
     link = HostLink(SESSION, now_ns, **options)
     link.receive(from_board(wire.HELLO, body=hello(), session=0), now_ns)
     link.receive(from_board(wire.OPENED, body=b"\x00"), now_ns)
+    link.receive(highest(), now_ns)
     link.receive(from_board(wire.BOARD_HEARTBEAT, 1, wire.pack_body(wire.BOARD_HEARTBEAT, 5000, 0)), now_ns)
     return link
 
@@ -131,6 +139,7 @@ def test_online_means_that_the_boards_clock_is_known():
     link = HostLink(SESSION, 0)
     link.receive(from_board(wire.HELLO, body=hello(), session=0), 0)
     link.receive(from_board(wire.OPENED, body=b"\x00"), 0)
+    link.receive(highest(), 0)
     unsolicited = wire.pack_body(wire.BOARD_HEARTBEAT, 7000, 0)
     link.receive(from_board(wire.BOARD_HEARTBEAT, 0, unsolicited), 0)
     assert not link.online
@@ -141,11 +150,48 @@ def test_online_means_that_the_boards_clock_is_known():
     assert any(isinstance(event, Online) for event in link.take_events())
 
 
+def test_online_means_that_the_board_has_told_which_ids_it_was_given():
+    link = HostLink(SESSION, 0)
+    link.receive(from_board(wire.HELLO, body=hello(), session=0), 0)
+    link.receive(from_board(wire.OPENED, body=b"\x00"), 0)
+    keep_alive(link, 0)
+    link.receive(from_board(wire.BOARD_HEARTBEAT, 1, wire.pack_body(wire.BOARD_HEARTBEAT, 7, 0)), 0)
+    asked = [frame for frame in frames(link.take_output()) if frame.type == wire.QUERY]
+    assert [wire.unpack_body(wire.QUERY, frame.body) for frame in asked] == [(wire.CMD_ID_OF_HIGHEST,)]
+    assert not link.online
+    link.poll(wire.RETRANSMIT_MS[0] * MS)
+    assert wire.QUERY in [frame.type for frame in frames(link.take_output())], (
+        "a lost answer is asked for again"
+    )
+    link.receive(highest(41, 1 << 63 | 7), 1)
+    (online,) = [event for event in link.take_events() if isinstance(event, Online)]
+    assert online.info.highest_cmd_ids == (41, 1 << 63 | 7)
+
+
+def test_a_firmware_that_does_not_tell_its_highest_ids_is_used_all_the_same():
+    link = HostLink(SESSION, 0)
+    link.receive(from_board(wire.HELLO, body=hello(), session=0), 0)
+    link.receive(from_board(wire.OPENED, body=b"\x00"), 0)
+    link.receive(from_board(wire.BOARD_HEARTBEAT, 1, wire.pack_body(wire.BOARD_HEARTBEAT, 7, 0)), 0)
+    link.receive(from_board(wire.RESULT, 1, wire.pack_body(wire.RESULT, 0, wire.STATE_FORGOTTEN)), 0)
+    assert link.online
+    assert link.info.highest_cmd_ids == (0, 0)
+
+
+def test_a_board_with_ids_that_leave_no_room_above_them_is_refused_with_the_way_out():
+    link = HostLink(SESSION, 0)
+    link.receive(from_board(wire.HELLO, body=hello(), session=0), 0)
+    link.receive(from_board(wire.OPENED, body=b"\x00"), 0)
+    link.receive(highest(HIGHEST_ID_USABLE), 0)
+    assert "take its power away" in lost_reason(link)
+
+
 def test_what_the_board_tells_before_its_clock_is_known_comes_after_online():
     link = HostLink(SESSION, 0)
     link.receive(from_board(wire.HELLO, body=hello(), session=0), 0)
     link.receive(from_board(wire.OPENED, body=b"\x00"), 0)
     link.receive(from_board(wire.MOVED, 0, wire.pack_body(wire.MOVED, 0, wire.MOVED_RESTART)), 0)
+    link.receive(highest(), 0)
     assert link.take_events() == []
     link.receive(from_board(wire.BOARD_HEARTBEAT, 1, wire.pack_body(wire.BOARD_HEARTBEAT, 7, 0)), 0)
     assert [type(event) for event in link.take_events()] == [Online, MovedByItself]
@@ -260,7 +306,7 @@ def test_a_late_reply_of_the_previous_command_does_not_end_this_one(link):
 def test_a_late_answer_to_an_earlier_question_is_not_taken_for_this_one(link):
     link.query(5, 0)
     link.query(6, 0)
-    link.receive(from_board(wire.RESULT, 1, wire.pack_body(wire.RESULT, 5, wire.STATE_ABSENT)), 0)
+    link.receive(from_board(wire.RESULT, 2, wire.pack_body(wire.RESULT, 5, wire.STATE_ABSENT)), 0)
     assert link.take_events() == []
 
 

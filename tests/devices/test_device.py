@@ -8,7 +8,6 @@ import pytest
 import trio
 
 from edge_daemon.contract import LongPress, Outcome, PressKey, Refused, Swipe, Tap, TypeText
-from edge_daemon.devices.command_ids import CommandIds
 from edge_daemon.devices.orientation import to_portrait
 
 HOLD = LongPress(x=500.0, y=500.0, duration_ms=700)
@@ -299,10 +298,3 @@ def test_the_grids_origin_is_the_top_left_corner_as_the_phone_is_held(
     # One step along the shown x axis moves by the same length on the glass, whatever the orientation.
     x, y = to_portrait(100.0, 0.0, orientation)
     assert abs(x - corner[0]) + abs(y - corner[1]) == 100.0
-
-
-def test_command_ids_grow_even_when_the_clock_stands_still_and_fit_the_wire() -> None:
-    ids = CommandIds(lambda: 10**15)
-    drawn = [ids.next() for _ in range(100)]
-    assert drawn == sorted(set(drawn))
-    assert all(0 < cmd_id < 2**63 for cmd_id in drawn), "the top bit is the housekeeping family's"

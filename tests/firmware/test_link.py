@@ -312,6 +312,24 @@ def test_absent_is_certain_above_the_ids_that_were_forgotten_and_forgotten_is_sa
     assert memory.state_of_unknown(2**63 + 4) == wire.STATE_ABSENT
 
 
+def test_it_tells_the_highest_ids_that_this_boot_was_given_finished_running_or_evicted(bench):
+    def told():
+        (frame,) = bench.send(wire.QUERY, wire.CMD_ID_OF_HIGHEST, seq=7)
+        assert wire.unpack_body(wire.RESULT, frame.body) == (wire.CMD_ID_OF_HIGHEST, wire.STATE_FORGOTTEN)
+        return wire.unpack_highest(wire.body_tail(wire.RESULT, frame.body))
+
+    assert told() == (0, 0)
+    bench.core.refuse_with = wire.FAULT_DEPTH
+    for seq in range(wire.RESULTS_KEPT + 2):
+        bench.cmd(100 - seq, seq)
+        bench.acknowledge(seq)
+    bench.core.refuse_with = 0
+    bench.cmd(2**63 + 5, wire.RESULTS_KEPT + 2)
+    assert told() == (100, 2**63 + 5)
+    bench.open(SESSION + 1)
+    assert told() == (100, 2**63 + 5), "another session is told the same"
+
+
 def test_the_running_command_is_never_forgotten():
     memory = ResultMemory()
     memory.begin(1, 0)

@@ -194,6 +194,7 @@ def test_a_block_that_is_no_cobs_is_garbage(coded):
         (lambda: wire.unpack_body(wire.QUERY, bytes(9)), "has 9 bytes, its fields need 8"),
         (lambda: wire.unpack_hello(b"abc"), "has 3 bytes"),
         (lambda: wire.unpack_hand_tail(bytes(5)), "5 bytes"),
+        (lambda: wire.unpack_highest(bytes(8)), "8 bytes"),
         (lambda: wire.unpack_hid_tail(bytes(9)), "9 bytes"),
         (lambda: wire.Hello(b"short", 1, 1, 0, 1, 0, 1, 0, b"").pack(), "8 bytes, got 5"),
     ],

@@ -154,6 +154,10 @@ class SimulatedLedger:
         self.disk = SimDisk(self.rng)
         self._clock = itertools.count(NS_PER_HOUR, 10_000_000)
 
+    def restart_clock(self) -> None:
+        """The machine restarts: its monotonic clock begins lower again."""
+        self._clock = itertools.count(NS_PER_HOUR // 3600, 10_000_000)
+
     def open(self, boot_id: str = "boot", latency_s: float = 0.0) -> AbstractAsyncContextManager[Ledger]:
         """In a new life of the daemon; an earlier one is dead. latency_s: of each batch."""
         self.disk.process_death()

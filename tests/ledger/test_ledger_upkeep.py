@@ -2,6 +2,8 @@
 
 import errno
 import random
+import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -86,6 +88,36 @@ async def test_age_is_the_time_the_machine_ran_whatever_the_wall_clock_says(ledg
         assert (await ledger.prune(3 * MS_PER_HOUR, keep_newest=0)).removed == 0
         clock.hours = 1.5
         assert (await ledger.prune(3 * MS_PER_HOUR, keep_newest=0)).removed == 1
+
+
+async def test_the_clock_that_goes_on_across_boots_is_never_behind_an_outcome_whatever_a_crash_left_unnoted(
+    simulated_ledger, samples, autojump_clock
+):
+    """Command ids are drawn from it, and a board that stays up judges by them."""
+    simulated = simulated_ledger(3)
+    for boot in ("first", "second", "third"):
+        async with simulated.open(boot) as ledger:
+            for number in range(300):
+                await samples.finished(ledger, f"{boot}-{number}")
+            before_ns = ledger.lived_ns()
+            crashed = simulated.disk.snapshot()
+        simulated.disk.restore(crashed)
+        simulated.restart_clock()
+        async with simulated.open(f"after {boot}") as ledger:
+            assert ledger.lived_ns() > before_ns
+            crashed = simulated.disk.snapshot()
+        simulated.disk.restore(crashed)
+        simulated.restart_clock()
+
+
+async def test_a_damaged_stamp_does_not_push_the_clock_across_boots_ahead(ledger_path, samples):
+    clock = Hours(1)
+    async with open_ledger(ledger_path, clock, boot_id="first") as ledger:
+        await samples.finished(ledger, "key-1", acknowledged=True)
+    with closing(sqlite3.connect(ledger_path)) as sql, sql:
+        sql.execute("UPDATE receipt SET settled = settled | (1 << 40)")
+    async with open_ledger(ledger_path, clock, boot_id="second") as ledger:
+        assert ledger.lived_ns() == 2 * NS_PER_HOUR
 
 
 async def test_an_action_costs_the_card_five_pages(ledger_path, samples):

@@ -110,6 +110,7 @@ def _waiting_link() -> HostLink:
     )
     link.receive(wire.encode_frame(wire.HELLO, BOOT, 0, 0, hello.pack()), 0)
     link.receive(_frame(wire.OPENED, 0, 0), 0)
+    link.receive(_frame(wire.RESULT, 1, wire.CMD_ID_OF_HIGHEST, wire.STATE_FORGOTTEN), 0)
     link.receive(_frame(wire.BOARD_HEARTBEAT, 1, 5000, 0), 0)
     link.command(CMD_ID, wire.OP_HOME, b"", 0)
     link.take_events()
