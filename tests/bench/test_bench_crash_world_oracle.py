@@ -61,8 +61,8 @@ def tap_command(at: int, x: int = 7500, cmd_id: int = 1) -> FirstByte:
     return FirstByte(at * MS, "phone-1", cmd_id, wire.OP_TAP, (x, 9000, 2000, -500, 20))
 
 
-def place(at: int, x: int = 7500) -> Touch:
-    return Touch(at * MS, "phone-1", "place", x, 9000)
+def tap(at: int, x: int = 7500) -> list[Touch]:
+    return [Touch((at + n) * MS, "phone-1", kind, x, 9000) for n, kind in enumerate(("place", "lift"))]
 
 
 def symbols(at: int, text: str) -> list[Touch]:
@@ -75,7 +75,7 @@ class Notes:
     def __init__(self) -> None:
         self.notebook = Notebook()
         self.schedule = Schedule()
-        self.touches = [place(120), *symbols(130, SECRET)]
+        self.touches = [*tap(120), *symbols(130, SECRET)]
         self.finished = True
         self.remains: dict[str, bytes] = {}
         self.notebook.marks = {
@@ -138,7 +138,7 @@ def test_a_rig_that_kept_every_promise_is_given_zeros(notes: Notes) -> None:
 
 
 def test_a_second_touch_is_a_double_touch(notes: Notes) -> None:
-    notes.touches.append(place(125))
+    notes.touches += tap(125)
     notes.tell_instead(TAP, unknown(TAP))
     notes.schedule.boards.append(AboutBoard(122 * MS, "phone-1", "stopped"))
     only(notes, double_touches=1, unknown=1)
@@ -155,7 +155,7 @@ def test_a_text_that_was_begun_twice_is_a_double_touch(notes: Notes) -> None:
 
 
 def test_a_touch_that_nobody_asked_for_is_a_stray(notes: Notes) -> None:
-    notes.touches.append(place(125, x=20_000))
+    notes.touches += tap(125, x=20_000)
     only(notes, stray_touches=1)
 
 
@@ -208,7 +208,7 @@ def test_an_accepted_key_that_is_not_known_at_the_end_is_lost(notes: Notes) -> N
 
 def test_an_accepted_key_may_be_not_known_when_its_ledger_was_replaced(notes: Notes) -> None:
     notes.schedule.ledger_lost_ns.append(200 * MS)
-    notes.say(told(500, TAP, "lookup", None, known=False, final_round=True))
+    notes.say(told(500, TAP, "lookup", None, known=False, epoch=2, final_round=True))
     only(notes)
 
 

@@ -114,7 +114,7 @@ def ledger_restored(hit: Hit) -> None:
         copy = hit.rng.choice(world.copies)
         world.kill()
     else:
-        copy = world.disk.snapshot()
+        copy = world.copy_card()
         world.stop()
     world.meanwhile(lambda: world.put_back(copy))
 

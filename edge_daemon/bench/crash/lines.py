@@ -9,7 +9,7 @@ import numpy as np
 import trio
 
 from edge_daemon.bench.crash.firmwares import Firmware, HandStart, HidStart
-from edge_daemon.bench.crash.notes import AboutBoard, Schedule
+from edge_daemon.bench.crash.notes import AboutBoard, Schedule, What
 from edge_daemon.bench.crash.phones import Glass, Phone
 from edge_daemon.bench.crash.points import Points
 from edge_daemon.bench.crash.rooms import BoardPlace
@@ -145,7 +145,7 @@ class Line:
             return
         self._commands.add(cmd_id)
         args = wire.unpack_args(op, wire.body_tail(wire.CMD, body))
-        self._schedule.first_byte(self._now_ns(), self.place.device, cmd_id, op, args)
+        self._schedule.first_byte(self._now_ns(), self.place.device, self.place.name, cmd_id, op, args)
 
     # -- what a fault can do -----------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class Line:
         self._to_host.clear()
         if power:
             self.lose_power(away_ms)
-        self._schedule.board(AboutBoard(self._now_ns(), self.place.device, "away"))
+        self._about("away")
         self._kick.ring()
 
     def when_pressed(self, pressed: bool, action: Callable[[], None]) -> None:
@@ -224,7 +224,7 @@ class Line:
         self._firmware = None
         self._starts_ns = starts_again_ns
         self._cause = cause
-        self._schedule.board(AboutBoard(self._now_ns(), self.place.device, "stopped"))
+        self._about("stopped")
         self._kick.ring()
 
     # -- time --------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class Line:
         if self._plugged_in_ns is not None:
             if at_ns >= self._plugged_in_ns:
                 self._plugged_in_ns = None
-                self._schedule.board(AboutBoard(at_ns, self.place.device, "back"))
+                self._about("back")
             else:
                 due.append(self._plugged_in_ns)
         if self._starts_ns is not None and at_ns >= self._starts_ns:
@@ -277,16 +277,13 @@ class Line:
             self._firmware = HidStart(
                 self.place, self._boots, self._cause, at_ns, broken, self._phone, self._pressed, self._now_ns
             )
-        self._schedule.board(AboutBoard(at_ns, self.place.device, "started", boot_id=self._boots))
+        self._about("started", boot_id=self._boots)
 
     def _note_broken(self, boot_id: int, cmd_id: int, pressing: bool) -> None:
+        self._about("broken off", boot_id=boot_id, cmd_id=cmd_id, pressing=pressing)
+
+    def _about(self, what: What, *, boot_id: int = 0, cmd_id: int = 0, pressing: bool = False) -> None:
+        place = self.place
         self._schedule.board(
-            AboutBoard(
-                self._now_ns(),
-                self.place.device,
-                "broken off",
-                boot_id=boot_id,
-                cmd_id=cmd_id,
-                pressing=pressing,
-            )
+            AboutBoard(self._now_ns(), place.device, what, boot_id, cmd_id, pressing, place.name)
         )

@@ -50,13 +50,20 @@ class Boot:
     began_ns: int
     now_ns: Callable[[], int]
     """Of the world."""
+    up_ns: int = UP_NS
+    """What it shows at `began_ns`."""
+
+    @property
+    def zero_ns(self) -> int:
+        """When it showed 0."""
+        return self.began_ns - self.up_ns
 
     @property
     def id(self) -> str:
         return f"boot-{self.number}"
 
     def monotonic_ns(self) -> int:
-        return self.now_ns() - self.began_ns + UP_NS
+        return self.now_ns() - self.zero_ns
 
 
 class Life:

@@ -4,10 +4,14 @@ Plain data for the oracle. The notebook has what was said and heard at the far e
 the world saw the bytes and the boards do. Neither asks the daemon anything.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from firmware import wire
+
+WAIT_MS = 60_000
+"""How long a dispatch may wait that does not say it: as the protocol has it."""
 
 Name = tuple[str, str]
 """(deviceId, idempotencyKey)"""
@@ -17,8 +21,8 @@ Name = tuple[str, str]
 class Mark:
     """By what the execution of one key is known, on the phone and on the serial line; each key of a device has another.
 
-    place: where it is touched, hand µm or units of a touch screen. text: what is typed; its first and its last
-    character come in no other text of the device. key: the name of a key.
+    place: where it is touched, hand µm or units of a touch screen; to: where the contact ends, None for the same place.
+    text: what is typed; its first character comes in no other text of the device. key: the name of a key.
     """
 
     kind: Literal["place", "text", "key"]
@@ -26,16 +30,23 @@ class Mark:
     y: int = 0
     text: str = ""
     key: str = ""
+    to: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A dispatch left a plane."""
+    """A dispatch left a plane. may_wait_ms: until when it may begin, by its own limit and by its lease, from then on.
+
+    action: as it was sent. What is sent under one key is the action that was sent first.
+    """
 
     at_ns: int
     plane: str
     name: Name
     token: int
+    may_wait_ms: int = WAIT_MS
+    action: str = ""
+    epoch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,8 @@ class Progressed:
 class Told:
     """A plane was told what became of a key: a dispatch's or a cancel's result, a pushed receipt, a receipt looked up.
 
-    receipt: as it came; None with `error` (a refusal) or with what a lookup said instead.
+    receipt: as it came; None with `error` (a refusal) or with what a lookup said instead. to: the question, which was
+    asked at `asked_ns`; other: a dispatch of another action than the key's own. token: of that dispatch.
     """
 
     at_ns: int
@@ -62,6 +74,11 @@ class Told:
     known: bool = True
     final_round: bool = False
     """Said after everything had healed."""
+    to: Literal["", "dispatch", "other", "cancel", "lookup"] = ""
+    asked_ns: int = 0
+    token: int = 0
+    epoch: int | None = None
+    """The ledger's, as a lookup says it."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +91,15 @@ class Acknowledged:
 
 @dataclass(frozen=True)
 class Barred:
-    """Nobody upstream may act on a device: staff hold it, or a person has the screen. until_ns: None to the end."""
+    """Nobody upstream may act on a device: staff hold it or have stopped it, or a person has the screen.
+
+    until_ns: None to the end. A stop is latched in the board: one that restarts has none any more.
+    """
 
     device: str
     from_ns: int
     until_ns: int | None
-    why: Literal["held", "parked"]
+    why: Literal["held", "parked", "estopped"]
 
 
 Entry = Sent | Progressed | Told | Acknowledged
@@ -94,6 +114,11 @@ class FirstByte:
     cmd_id: int
     op: int
     args: tuple[int, ...]
+    board: str = ""
+    """Of a device that has several."""
+
+
+What = Literal["started", "stopped", "away", "back", "broken off"]
 
 
 @dataclass(frozen=True)
@@ -102,10 +127,11 @@ class AboutBoard:
 
     at_ns: int
     device: str
-    what: Literal["started", "stopped", "away", "back", "broken off"]
+    what: What
     boot_id: int = 0
     cmd_id: int = 0
     pressing: bool = False
+    board: str = ""
 
 
 @dataclass
@@ -114,10 +140,16 @@ class Schedule:
 
     commands: list[FirstByte] = field(default_factory=list)
     given: list[tuple[int, str]] = field(default_factory=list)
-    """When a board (of which device) was given a command of any kind for the first time."""
+    """When a board (by its name) was given a command of any kind for the first time."""
     boards: list[AboutBoard] = field(default_factory=list)
     ledger_lost_ns: list[int] = field(default_factory=list)
     """When an older ledger, or none, was put in the place of the one there was."""
+    put_back: list[tuple[int, int]] = field(default_factory=list)
+    """Of these, where it was an older copy: when, and from when the copy was."""
+    boots: dict[str, int] = field(default_factory=dict)
+    """By the id of a boot of the machine: when its monotonic clock showed 0, on the world's clock, ns."""
+    signs: Counter[str] = field(default_factory=Counter)
+    """What befell the rig that is seen in no other note, and how often: by it a fault shows that it had an effect."""
     deaths_ns: list[int] = field(default_factory=list)
     """When the daemon was killed, or its machine lost its power."""
     crashes: list[str] = field(default_factory=list)
@@ -125,10 +157,12 @@ class Schedule:
     life: list[tuple[int, str]] = field(default_factory=list)
     """Starts and ends of the daemon and of the machine, and what struck, for people."""
 
-    def first_byte(self, at_ns: int, device: str, cmd_id: int, op: int, args: tuple[int, ...]) -> None:
-        self.given.append((at_ns, device))
+    def first_byte(
+        self, at_ns: int, device: str, board: str, cmd_id: int, op: int, args: tuple[int, ...]
+    ) -> None:
+        self.given.append((at_ns, board))
         if op in _REACHES_THE_PHONE:
-            self.commands.append(FirstByte(at_ns, device, cmd_id, op, args))
+            self.commands.append(FirstByte(at_ns, device, cmd_id, op, args, board))
 
     def board(self, about: AboutBoard) -> None:
         self.boards.append(about)

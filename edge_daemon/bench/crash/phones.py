@@ -20,13 +20,13 @@ ENUMERATION_NS = 30 * NS_PER_MS
 SHIFTS, ALTGR = 0x22, 0x40
 NAMED_KEYS = {0x28: "enter", 0x2A: "delete"}
 
-TouchKind = Literal["place", "symbol", "key"]
+TouchKind = Literal["place", "lift", "symbol", "key"]
 
 
 @dataclass(frozen=True)
 class Touch:
-    """One thing that reached a phone: a contact at a place (hand µm, or units of the touch screen), a character that
-    was typed, or a key by its name."""
+    """One thing that reached a phone: a contact's beginning or end at a place (hand µm, or units of the touch screen),
+    a character that was typed, or a key by its name."""
 
     at_ns: int
     device: str
@@ -47,6 +47,9 @@ class Phone:
     def touched(self, x: int, y: int) -> None:
         self.touches.append(Touch(self._now_ns(), self.device, "place", x, y))
 
+    def let_go(self, x: int, y: int) -> None:
+        self.touches.append(Touch(self._now_ns(), self.device, "lift", x, y))
+
     def typed(self, symbol: str) -> None:
         self.touches.append(Touch(self._now_ns(), self.device, "symbol", name=symbol))
 
@@ -64,6 +67,8 @@ class Glass(PressLog):
     def setpoint(self, x_um: int, y_um: int, z_um: int) -> None:
         if z_um < GLASS_Z_UM and not self.pressed:
             self._phone.touched(x_um, y_um)
+        if z_um >= GLASS_Z_UM and self.pressed:
+            self._phone.let_go(x_um, y_um)
         super().setpoint(x_um, y_um, z_um)
 
 
@@ -125,8 +130,11 @@ class Cable(Usb):
                 self._consumer = usage
             case descriptor.REPORT_TOUCH:
                 tip = bool(report[1] & 1)
+                place = report[3] | report[4] << 8, report[5] | report[6] << 8
                 if tip and not self._tip:
-                    self._phone.touched(report[3] | report[4] << 8, report[5] | report[6] << 8)
+                    self._phone.touched(*place)
+                if self._tip and not tip:
+                    self._phone.let_go(*place)
                 self._tip = tip
         self._down.pressed = bool(self._keys or self._consumer or self._tip)
 

@@ -1,11 +1,13 @@
 """Who is at the far end of the wires: a plane that writes everything down, and staff at the rig."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import trio
 
 from edge_daemon.bench.crash.notes import (
+    WAIT_MS,
     Acknowledged,
     Barred,
     Mark,
@@ -17,7 +19,7 @@ from edge_daemon.bench.crash.notes import (
 )
 from edge_daemon.bench.crash.streams import Wire
 from edge_daemon.bench.crash.world import World
-from edge_daemon.bench.plane import PROTOCOL, Message, Plane, PlaneDisconnected, PlaneError
+from edge_daemon.bench.plane import LEASE_MS, PROTOCOL, Message, Plane, PlaneDisconnected, PlaneError
 
 AGAIN_S = 0.05
 """How soon somebody who lost the daemon tries again."""
@@ -43,7 +45,10 @@ class NotedPlane(Plane):
         self._world = world
         self._notes: Notebook = world.notebook
         self._wire: Wire | None = None
-        self._asked: dict[int, Name] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._dispatched = 0
+        self._actions: dict[Name, str] = {} if epochs_of is None else epochs_of._actions
+        """By key, what was sent first under it."""
         self._lose_acknowledgements = 0
         self.online = trio.Event()
         self.on_duty = trio.Event()
@@ -97,13 +102,9 @@ class NotedPlane(Plane):
     async def send(self, message: Message) -> None:
         kind = message["type"]
         if kind == "dispatch":
-            name = (message["deviceId"], message["idempotencyKey"])
-            self._asked[message["id"]] = name
-            self._notes.note(
-                Sent(self._world.now_ns(), self.plane_id, name, message["lease"]["fencingToken"])
-            )
+            self._note_dispatch(message)
         elif kind in ("getReceipt", "cancel"):
-            self._asked[message["id"]] = (message["deviceId"], message["idempotencyKey"])
+            self._note_question(message)
         elif kind == "ackReceipt":
             name = (message["deviceId"], message["idempotencyKey"])
             if self._lose_acknowledgements:
@@ -112,6 +113,47 @@ class NotedPlane(Plane):
                 raise PlaneDisconnected("the acknowledgement was lost")
             self._notes.note(Acknowledged(self._world.now_ns(), name))
         await super().send(message)
+        if kind == "dispatch":
+            self._dispatched += 1
+            if self._dispatched % 2 == 0:
+                await self._ask_behind(message)
+
+    async def _ask_behind(self, dispatch: Message) -> None:
+        """What is known of it while it is being accepted; the answer stands in the notebook."""
+        question: Message = {
+            "type": "getReceipt",
+            "id": _BEHIND + self._dispatched,
+            "deviceId": dispatch["deviceId"],
+            "idempotencyKey": dispatch["idempotencyKey"],
+        }
+        if "epoch" in dispatch:
+            question["epoch"] = dispatch["epoch"]
+        await self.send(question)
+
+    def _note_dispatch(self, message: Message) -> None:
+        at_ns, lease = self._world.now_ns(), message["lease"]
+        name = (message["deviceId"], message["idempotencyKey"])
+        action = repr(message["action"])
+        other = action != self._actions.setdefault(name, action)
+        self._asked[message["id"]] = _Asked(
+            name, "other" if other else "dispatch", at_ns, lease["fencingToken"]
+        )
+        self._notes.note(
+            Sent(
+                at_ns,
+                self.plane_id,
+                name,
+                lease["fencingToken"],
+                min(message.get("expiresInMs", WAIT_MS), lease["remainingMs"]),
+                action,
+                message.get("epoch"),
+            )
+        )
+
+    def _note_question(self, message: Message) -> None:
+        name = (message["deviceId"], message["idempotencyKey"])
+        kind: Question = "cancel" if message["type"] == "cancel" else "lookup"
+        self._asked[message["id"]] = _Asked(name, kind, self._world.now_ns())
 
     async def on_message(self, message: Message) -> None:
         self._write_down(message)
@@ -127,23 +169,35 @@ class NotedPlane(Plane):
                 self._hear("push", _name_of(message["receipt"]), message["receipt"])
             case "result":
                 outcome = message["outcome"]
-                name = self._asked[message["replyTo"]]
-                self._hear("result", name, outcome.get("receipt"), error=outcome.get("error"))
+                asked = self._asked[message["replyTo"]]
+                self._hear("result", asked.name, outcome.get("receipt"), asked, error=outcome.get("error"))
             case "receiptAnswer":
                 answer = message["answer"]
-                name = self._asked[message["replyTo"]]
-                self._hear("lookup", name, answer.get("receipt"), known=answer["known"])
+                asked = self._asked[message["replyTo"]]
+                self._hear(
+                    "lookup",
+                    asked.name,
+                    answer.get("receipt"),
+                    asked,
+                    known=answer["known"],
+                    epoch=answer["epoch"],
+                )
 
     def _hear(
         self,
         by: Any,
         name: Name,
         receipt: Message | None,
+        asked: "_Asked | None" = None,
         *,
         error: Message | None = None,
         known: bool = True,
+        epoch: int | None = None,
     ) -> None:
-        self._notes.note(Told(self._world.now_ns(), name, by, receipt, error, known, self.in_final_round))
+        told = Told(self._world.now_ns(), name, by, receipt, error, known, self.in_final_round, epoch=epoch)
+        if asked is not None:
+            told = replace(told, to=asked.kind, asked_ns=asked.at_ns, token=asked.token)
+        self._notes.note(told)
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -157,6 +211,7 @@ class NotedPlane(Plane):
         token: int | None = None,
         patience_s: float = 40.0,
         expires_in_ms: int | None = None,
+        lease_ms: int = LEASE_MS,
     ) -> Message | None:
         """Has one action done, through whatever happens: asked again after each break, sent again where nothing is
         known of it, until a final receipt or a refusal that repeating does not help against. The receipt, if any.
@@ -167,7 +222,12 @@ class NotedPlane(Plane):
                 await self.online.wait()
                 try:
                     answer = await self.dispatch(
-                        device, action, key=key, fencing_token=token, expires_in_ms=expires_in_ms
+                        device,
+                        action,
+                        key=key,
+                        fencing_token=token,
+                        remaining_ms=lease_ms,
+                        expires_in_ms=expires_in_ms,
                     )
                     if answer.receipt is not None:
                         return answer.receipt
@@ -213,6 +273,16 @@ class NotedPlane(Plane):
         async with self._world.at_the_rig:
             await self._insist(lambda: self.set_parked(device, True))
             from_ns = self._world.now_ns()
+            await trio.sleep(for_s)
+            self._notes.barred.append(Barred(device, from_ns, self._world.now_ns(), "parked"))
+            await self.give_screen_back(device)
+
+    async def park_over(self, device: str, interrupt: Callable[[], None], for_s: float) -> None:
+        """As `park`; the daemon is interrupted as soon as it has said that the screen is the person's."""
+        async with self._world.at_the_rig:
+            await self._insist(lambda: self.set_parked(device, True))
+            from_ns = self._world.now_ns()
+            interrupt()
             await trio.sleep(for_s)
             self._notes.barred.append(Barred(device, from_ns, self._world.now_ns(), "parked"))
             await self.give_screen_back(device)
@@ -295,24 +365,39 @@ class Staff(Plane):
         world.notebook.barred.append(Barred(device, from_ns, until_ns, "held"))
         await self.give_back(device)
 
+    async def hold_over(self, device: str, interrupt: Callable[[], None], for_s: float) -> None:
+        """As `hold`; the daemon is interrupted as soon as it has said that the device is the staff's."""
+        async with self._world.at_the_rig:
+            await self._until_done({"type": "takeHold", "deviceId": device, "hint": "a check"})
+            from_ns = self._world.now_ns()
+            interrupt()
+            await trio.sleep(for_s)
+            self._world.notebook.barred.append(Barred(device, from_ns, self._world.now_ns(), "held"))
+            await self.give_back(device)
+
     async def give_back(self, device: str) -> None:
         """Whoever holds it."""
         await self._until_done({"type": "releaseHold", "deviceId": device, "force": True})
 
     async def stop_and_lift(self, device: str, after_s: float) -> None:
         """Presses the emergency stop, and lifts it after a while."""
-        await self._once({"type": "estop", "deviceId": device})
+        stopped = await self._once({"type": "estop", "deviceId": device})
+        from_ns = self._world.now_ns()
         await trio.sleep(after_s)
+        if stopped:
+            self._world.notebook.barred.append(Barred(device, from_ns, self._world.now_ns(), "estopped"))
         await self.lift(device)
 
     async def lift(self, device: str) -> None:
         await self._until_done({"type": "clearEstop", "deviceId": device})
 
-    async def _once(self, request: Message) -> None:
+    async def _once(self, request: Message) -> bool:
+        """Whether it was done."""
         try:
             await self._ask_connected(request)
         except (PlaneDisconnected, PlaneError, OSError):
-            return
+            return False
+        return True
 
     async def _until_done(self, request: Message) -> None:
         while True:
@@ -334,6 +419,20 @@ class Staff(Plane):
 
 
 _NO_ADDRESS: Any = None
+_BEHIND = 1_000_000
+"""Added to the number of a dispatch: the id of the question behind it, which no other request has."""
+
+Question = Literal["dispatch", "other", "cancel", "lookup"]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a request was, for its answer. token: a dispatch's."""
+
+    name: Name
+    kind: Question
+    at_ns: int
+    token: int = 0
 
 
 def _name_of(receipt: Mapping[str, Any]) -> Name:

@@ -67,6 +67,7 @@ class _Run:
             for plane in stage.planes:
                 nursery.start_soon(plane.keep_connected)
             self.prepare(stage)
+            self.world.switch_on()
             with trio.move_on_after(HISTORY_S):
                 await self.act(stage)
                 self.points = dict(self.world.points.passed)

@@ -1,7 +1,7 @@
 """What is asked of a rig in one history, and how a history ends: everything heals, and every key is asked for."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import trio
 
@@ -9,7 +9,7 @@ from edge_daemon.bench.crash.notes import Mark, Name, Progressed, Told
 from edge_daemon.bench.crash.plane import NotedPlane, Staff
 from edge_daemon.bench.crash.rooms import TOUCH_UNITS, hand_um
 from edge_daemon.bench.crash.world import World
-from edge_daemon.bench.plane import Message, PlaneDisconnected, PlaneError
+from edge_daemon.bench.plane import LEASE_MS, Message, PlaneDisconnected, PlaneError
 
 READY_S = 30.0
 ACT_S = 60.0
@@ -30,6 +30,7 @@ class Wish:
     mark: Mark
     token: int
     expires_in_ms: int | None = None
+    lease_ms: int = LEASE_MS
 
     @property
     def name(self) -> Name:
@@ -53,7 +54,9 @@ class Wishes:
     def swipe(self, plane: NotedPlane, device: str, token: int) -> Wish:
         x, y = self._place(device)
         action = {"type": "swipe", "fromX": x, "fromY": y, "toX": 900.0, "toY": y, "durationMs": 150}
-        return self._wish(plane, device, action, self._mark(device, x, y), token)
+        end = self._mark(device, 900.0, y)
+        mark = replace(self._mark(device, x, y), to=(end.x, end.y))
+        return self._wish(plane, device, action, mark, token)
 
     def long_press(self, plane: NotedPlane, device: str, token: int) -> Wish:
         x, y = self._place(device)
@@ -107,6 +110,7 @@ class Stage:
             wish.mark,
             token=wish.token,
             expires_in_ms=wish.expires_in_ms,
+            lease_ms=wish.lease_ms,
         )
 
     def act_soon(self, wish: Wish) -> None:
@@ -170,13 +174,17 @@ def open_stage(world: World, plane_ids: tuple[str, ...] = ("plane",)) -> Stage:
 
 
 async def base(stage: Stage) -> None:
-    """A tap and another behind it, the first sent twice, a newer holder's tap; meanwhile a text on another device."""
+    """A tap and another behind it, the first sent twice, two taps of a newer holder; meanwhile a text elsewhere.
+
+    What waits in line is fenced off once (the second tap) and carried out once (the last).
+    """
     hand, keys = stage.world.devices[:2]
     wishes, plane = stage.wishes, stage.plane
     with trio.move_on_after(READY_S):
         await stage.ready([hand, keys])
     first, second = wishes.tap(plane, hand, FIRST_TOKEN), wishes.tap(plane, hand, FIRST_TOKEN)
     text, newer = wishes.text(plane, keys, FIRST_TOKEN), wishes.tap(plane, hand, FIRST_TOKEN + 1)
+    last = wishes.tap(plane, hand, FIRST_TOKEN + 1)
     with trio.move_on_after(ACT_S):
         async with trio.open_nursery() as acting:
             acting.start_soon(stage.act, first)
@@ -187,6 +195,8 @@ async def base(stage: Stage) -> None:
             # The second still waits in line.
             await trio.sleep(0.09)
             acting.start_soon(stage.act, newer)
+            await trio.sleep(0.002)
+            acting.start_soon(stage.act, last)
 
 
 async def heal_and_ask(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 import errno
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import trio
@@ -28,6 +29,14 @@ DISK_LATENCY_S = 0.0005
 """Of a batch; quicker than a card, so that a history is short."""
 
 _SYNCS = frozenset(("sync", "dirsync"))
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Of a card, and when it was made."""
+
+    at_ns: int
+    card: Snapshot
 
 
 class World:
@@ -62,10 +71,11 @@ class World:
         self.stopped_ns: int | None = None
         """When the daemon was last told to stop."""
         self._power_back_ns = 0
+        self._switched_on = trio.Event()
         self.nursery: trio.Nursery
         self.at_the_rig = trio.Lock()
         """One person at a time takes devices and screens, and gives them back."""
-        self.copies: list[Snapshot] = []
+        self.copies: list[Copy] = []
         """Of the card, from before each start of the daemon."""
         self._busy = 0
         self._idle = trio.Event()
@@ -92,22 +102,30 @@ class World:
     # -- life and death ----------------------------------------------------------------------------------------
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """The world turns until cancelled; the daemon is started whenever it is down, as systemd would."""
+        """The world turns until cancelled; the daemon is started whenever it is down, as systemd would.
+
+        Nothing begins before it is switched on, so that whatever is armed until then can strike at the first point.
+        """
         async with trio.open_nursery() as self.nursery:
             for line in self.lines.values():
                 self.nursery.start_soon(line.run)
             task_status.started()
+            await self._switched_on.wait()
             while True:
                 pause_s = await self._one_life()
                 await trio.sleep(pause_s)
                 await trio.sleep(max(0.0, (self._power_back_ns - self.now_ns()) / 1e9))
+
+    def switch_on(self) -> None:
+        self._switched_on.set()
 
     async def _one_life(self) -> float:
         """One start of the daemon and its end; returns how long until the next."""
         if self.before_next_start is not None:
             meanwhile, self.before_next_start = self.before_next_start, None
             meanwhile()
-        self.copies.append(self.disk.snapshot())
+        self.copies.append(self.copy_card())
+        self.schedule.boots[self.boot.id] = self.boot.zero_ns
         self.lives += 1
         self.life = life = Life(self, self.lives, self.boot)
         self.note(f"daemon {life.number} starts")
@@ -213,12 +231,18 @@ class World:
         """While no daemon runs, before its next start."""
         self.before_next_start = action
 
-    def put_back(self, copy: Snapshot) -> None:
+    def copy_card(self) -> "Copy":
+        return Copy(self.now_ns(), self.disk.snapshot())
+
+    def put_back(self, copy: "Copy") -> None:
         """An older copy of the ledger takes the place of its file; the file beside it stays as it is."""
         name = str(self.ledger_path)
         card = {path: content for path, content in self.disk.snapshot().items() if not _is_ledger(path, name)}
-        self.disk.restore(card | {path: content for path, content in copy.items() if _is_ledger(path, name)})
+        self.disk.restore(
+            card | {path: content for path, content in copy.card.items() if _is_ledger(path, name)}
+        )
         self.schedule.ledger_lost_ns.append(self.now_ns())
+        self.schedule.put_back.append((self.now_ns(), copy.at_ns))
         self.note("an older copy of the ledger was put back")
 
     def delete_ledger(self) -> None:
