@@ -138,6 +138,8 @@ class Fleet:
 
     async def look(self, look: Look) -> Picture:
         device = self._device(look.device_id)
+        if look.lease is not None:
+            await self._ledger.note_token(look.device_id, look.lease.fencing_token)
         device.gate.refuse_parked()
         if look.lease is not None:
             device.gate.refuse_stale_holder(look.lease)

@@ -144,11 +144,7 @@ class Books:
             ),
         )
         if fencing_token > highest:
-            self._sql.execute(
-                "INSERT INTO device (device_id, highest_token) VALUES (?, ?) "
-                "ON CONFLICT (device_id) DO UPDATE SET highest_token = excluded.highest_token",
-                (device_id, fencing_token),
-            )
+            self.note_token(device_id, fencing_token)
         return Accepted()
 
     def settle(self, receipt: Receipt) -> int:
@@ -281,6 +277,16 @@ class Books:
     def marks(self) -> dict[str, DeviceMarks]:
         rows = self._sql.execute("SELECT device_id FROM device").fetchall()
         return {device_id: self._marks_of(device_id) for (device_id,) in rows}
+
+    def note_token(self, device_id: str, token: int) -> None:
+        """The highest stays, in whatever order they are seen."""
+        highest = self._marks_of(device_id).highest_token
+        if token > highest:
+            self._sql.execute(
+                "INSERT INTO device (device_id, highest_token) VALUES (?, ?) "
+                "ON CONFLICT (device_id) DO UPDATE SET highest_token = excluded.highest_token",
+                (device_id, token),
+            )
 
     def set_hold(self, device_id: str, hold: Hold | None) -> DeviceMarks:
         hint, owner = (None, None) if hold is None else (hold.hint, hold.owner)
