@@ -162,8 +162,7 @@ class Books:
             ),
         )
         self._open[key] = fingerprint
-        if fencing_token > highest:
-            write_marks(self._sql, device_id, replace(marks, highest_token=fencing_token))
+        self._raise_token(device_id, marks, fencing_token)
         return Accepted()
 
     def settle(self, receipt: Receipt) -> int:
@@ -307,6 +306,14 @@ class Books:
 
     def marks(self) -> dict[str, DeviceMarks]:
         return read_all_marks(self._sql, self._path)
+
+    def note_token(self, device_id: str, token: int) -> None:
+        """The highest stays, in whatever order they are seen."""
+        self._raise_token(device_id, self._marks_of(device_id), token)
+
+    def _raise_token(self, device_id: str, marks: DeviceMarks, token: int) -> None:
+        if token > marks.highest_token:
+            write_marks(self._sql, device_id, replace(marks, highest_token=token))
 
     def set_hold(self, device_id: str, hold: Hold | None) -> DeviceMarks:
         return self._keep(device_id, replace(self._marks_of(device_id), hold=hold))
