@@ -99,7 +99,9 @@ class NotedPlane(Plane):
         if kind == "dispatch":
             name = (message["deviceId"], message["idempotencyKey"])
             self._asked[message["id"]] = name
-            self._notes.note(Sent(self._world.now_ns(), self.plane_id, name, message["lease"]["fencingToken"]))
+            self._notes.note(
+                Sent(self._world.now_ns(), self.plane_id, name, message["lease"]["fencingToken"])
+            )
         elif kind in ("getReceipt", "cancel"):
             self._asked[message["id"]] = (message["deviceId"], message["idempotencyKey"])
         elif kind == "ackReceipt":
