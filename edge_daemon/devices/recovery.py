@@ -25,7 +25,10 @@ ESP32 come up within 10 s of power."""
 
 
 class Recovery:
-    """The pending receipts of one device from the last run of this daemon, oldest first."""
+    """The pending receipts of one device from the last run of this daemon, oldest first.
+
+    boards: those that may be asked; a command names its board by uid.
+    """
 
     def __init__(
         self,
@@ -120,6 +123,8 @@ class Recovery:
         once. `OutcomeUnknown(final=False)` when it could not tell in all that time.
         """
         answer: BoardAnswer | None = None
+        if not self._boards:
+            return None
         with trio.move_on_after(BOARD_WAIT_S):
             while answer is None or (isinstance(answer, OutcomeUnknown) and not answer.final):
                 board = await self._board_with_uid(command.board_uid)
