@@ -78,6 +78,12 @@ def build_fleet(house: House, pending: Sequence[PendingEntry], unattended: Unatt
             device_id, section, parts, drift, house.ledger, reader, ids, house.monotonic_ns
         )
         devices[device_id] = _device(house, device_id, section, parts, drift, own, ids, changes.tell)
+
+    def on_damage() -> None:
+        for desk in desks.values():
+            changes.tell(desk.describe())
+
+    house.ledger.watch_damage(on_damage)
     removed = [
         _recovery_of_removed(house, device_id, pending, changes.tell)
         for device_id in _removed(house, pending)

@@ -15,7 +15,7 @@ from edge_daemon.boards import Board, BoardAnswer, CommandFault, Done, NotExecut
 from edge_daemon.clock import MonotonicNs
 from edge_daemon.contract import Receipt, error_info
 from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
-from edge_daemon.ledger import CommandRef, Ledger, PendingEntry
+from edge_daemon.ledger import CommandRef, Ledger, LedgerCorrupt, PendingEntry
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,15 @@ class Recovery:
         for position, entry in enumerate(self._entries):
             in_line = position > 0 and self._ledger.renewed is None
             receipt = self._never_begun(entry) if in_line else await self._asked(entry)
-            await self._ledger.settle(receipt)
+            try:
+                await self._ledger.settle(receipt)
+            except LedgerCorrupt as error:
+                # Damaged since the start. Nothing new is accepted for the device; whoever asks for it is told.
+                logger.error(
+                    "%s: key %s cannot be settled: %s", receipt.device_id, receipt.idempotency_key, error
+                )
+                self._settled[receipt.idempotency_key].set()
+                continue
             self._settled[receipt.idempotency_key].set()
             self._on_receipt(receipt)
             logger.info(

@@ -1,15 +1,18 @@
 """What was pending when the process died is settled, whatever has become of its device, its board and its row."""
 
+import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
 import trio
 
 from edge_daemon.clock import PlaneClock
-from edge_daemon.contract import Actor, Receipt, Tap, canonical
+from edge_daemon.contract import Actor, Receipt, Refused, Tap, canonical
 from edge_daemon.devices.receipts import ReceiptWriter
 from edge_daemon.devices.recovery import Recovery
 from edge_daemon.ledger import CommandRef, Ledger, open_ledger
@@ -90,3 +93,23 @@ async def test_without_a_board_to_ask_the_first_is_unknown_for_a_person_to_settl
             ("interrupted_by_restart", False),
         ]
         assert await ledger.pending() == []
+
+
+async def test_a_row_damaged_between_the_start_and_its_settling_does_not_keep_the_others_from_theirs(
+    tmp_path: Path,
+) -> None:
+    told: list[Receipt] = []
+    path = tmp_path / "ledger"
+    async with open_ledger(path) as ledger:
+        for key in ("damaged", "behind"):
+            await left_pending(ledger, key, CommandRef(board_uid="gone", board_boot_id=1, cmd_id=1))
+        entries = await ledger.pending()
+        with closing(sqlite3.connect(path)) as sql, sql:
+            sql.execute("UPDATE receipt SET crc = crc + 1 WHERE id = 1")
+        recovery = recovery_without_boards(ledger, entries, told)
+        await recovery.run()
+        assert [receipt.idempotency_key for receipt in told] == ["behind"]
+        assert ledger.damage(REMOVED) is not None
+        with pytest.raises(Refused, match="does not match its checksum"):
+            await recovery.final(entries[0].receipt)
+        assert (await recovery.final(msgspec.structs.replace(entries[1].receipt))).status == "failed"
