@@ -22,7 +22,7 @@ from edge_daemon.contract import (
     Resolution,
 )
 from edge_daemon.ledger.epoch import never_raised
-from edge_daemon.ledger.errors import SettledAlready, StorageFault, UnknownReceipt
+from edge_daemon.ledger.errors import LedgerCorrupt, SettledAlready, StorageFault, UnknownReceipt
 from edge_daemon.ledger.files import Files
 from edge_daemon.ledger.identity import ASK_IDENTITY, Identity, identity_of, read_identity, write_identity
 from edge_daemon.ledger.marks import ASK_MARKS, marks_of, read_all_marks, read_marks, write_marks
@@ -33,16 +33,17 @@ from edge_daemon.ledger.rows import (
     Filed,
     Row,
     crc_of,
+    device_of,
     encode,
-    filed_otherwise,
     row_of,
 )
-from edge_daemon.ledger.sealed import corrupt, fetch
+from edge_daemon.ledger.sealed import fetch
 from edge_daemon.ledger.spent import ASK_SPENT, find_spent, is_spent, remember_spent, spent_form
 from edge_daemon.ledger.types import (
     Acceptance,
     Accepted,
     CommandRef,
+    Damage,
     DeviceMarks,
     Existing,
     Hold,
@@ -244,27 +245,32 @@ class Books:
                     return ReceiptPage(receipts=tuple(found), next=row.id)
         return ReceiptPage(receipts=tuple(found), next=rows[-1].id if len(rows) == PAGE_ROWS else None)
 
-    def pending(self) -> list[PendingEntry]:
-        """In order of acceptance. Looks at every row: for the start."""
-        rows = self._rows("WHERE settled IS NULL ORDER BY id")
-        return [PendingEntry(row.receipt, row.command) for row in rows if row.command is not None]
+    def pending(self) -> tuple[list[PendingEntry], list[Damage]]:
+        """In order of acceptance, and those that cannot be read. Looks at every row: for the start."""
+        rows, damages = self._sound_rows("WHERE settled IS NULL ORDER BY id")
+        return [PendingEntry(row.receipt, row.command) for row in rows if row.command is not None], damages
 
-    def outbox(self) -> list[int]:
+    def outbox(self) -> tuple[list[int], list[Damage]]:
         """The ids of the final receipts not acknowledged, in order of settling. Looks at every row: for the start.
 
-        A receipt that only seems to have been acknowledged would never be told, hence LedgerCorrupt.
+        And those whose filing is damaged: one that only seems to have been acknowledged would never be told.
         """
-        for (row_id,) in self._fetch(f"SELECT id FROM receipt WHERE {FILED_OTHERWISE} LIMIT 1"):
-            raise corrupt(self._path, filed_otherwise(row_id))
+        _, damages = self._sound_rows(f"WHERE {FILED_OTHERWISE}")
         found = self._fetch(
-            "SELECT id FROM receipt WHERE acknowledged = 0 AND settled IS NOT NULL ORDER BY settled"
+            f"SELECT id FROM receipt WHERE acknowledged = 0 AND settled IS NOT NULL AND NOT ({FILED_OTHERWISE}) "
+            "ORDER BY settled"
         )
-        return [row_id for (row_id,) in found]
+        return [row_id for (row_id,) in found], damages
 
-    def unacknowledged(self, ids: Iterable[int]) -> dict[int, Receipt]:
-        """Of these the ones still to be acknowledged, in the order given."""
-        rows = [row for row_id in ids for row in self._rows("WHERE id = ? AND acknowledged = 0", row_id)]
-        return {row.id: row.receipt for row in rows}
+    def unacknowledged(self, ids: Iterable[int]) -> tuple[dict[int, Receipt], list[Damage]]:
+        """Of these the ones still to be acknowledged, in the order given, and those that cannot be read."""
+        found: dict[int, Receipt] = {}
+        damages: list[Damage] = []
+        for row_id in ids:
+            rows, damaged = self._sound_rows("WHERE id = ? AND acknowledged = 0", row_id)
+            found |= {row.id: row.receipt for row in rows}
+            damages += damaged
+        return found, damages
 
     def acknowledge(self, device_id: str, key: str, resolved: bool) -> int | None:
         """The id of the row that is acknowledged now; None when there is none any more, or it says more by now.
@@ -382,6 +388,22 @@ class Books:
             "receipt = ? WHERE id = ?",
             (*filed, filed.check, crc_of(row.key, row.fingerprint, None, blob), blob, row.id),
         )
+
+    def _sound_rows(self, where: str, *parameters: bytes | int) -> tuple[list[Row], list[Damage]]:
+        """Each is judged by itself: one that is damaged must not hide the others."""
+        found = self._fetch(f"SELECT {COLUMNS} FROM receipt {where}", *parameters)
+        sound: list[Row] = []
+        damages: list[Damage] = []
+        for columns in found:
+            try:
+                row = row_of(self._path, *columns)
+                row.require_readable()
+            except LedgerCorrupt as error:
+                _, key, *_, blob = columns
+                damages.append(Damage(device_of(self.digests, key, blob), error.fault))
+            else:
+                sound.append(row)
+        return sound, damages
 
     def _next_settled(self) -> int:
         """Gaps that a rolled back transaction leaves do not matter."""

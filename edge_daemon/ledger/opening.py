@@ -32,7 +32,6 @@ from edge_daemon.ledger.identity import read_identity, write_identity
 from edge_daemon.ledger.log_check import missing_transactions
 from edge_daemon.ledger.sealed import corrupt, fetch
 
-_ROWS_FOR_SALT = 8
 _UNNOTED_MS = 86_400_000
 """A crash leaves less than this unnoted, however often a full disk kept the time from being noted."""
 

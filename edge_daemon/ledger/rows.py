@@ -100,6 +100,10 @@ class Row:
             raise self._corrupt("waits for a review but is filed otherwise")
         return receipt
 
+    def require_readable(self) -> None:
+        """Raises LedgerCorrupt."""
+        _ = self.receipt, self.command
+
     def _corrupt(self, detail: str) -> LedgerCorrupt:
         return corrupt(self._path, f"receipt row {self.id} {detail}")
 
@@ -152,6 +156,17 @@ def row_of(
 
 def filed_otherwise(row_id: int) -> str:
     return f"receipt row {row_id} (when settled, whether acknowledged or to be reviewed) does not match its check"
+
+
+def device_of(digests: Digests, key: object, blob: object) -> str | None:
+    """Whose receipt a row holds that does not match its checksum; None unless its key vouches for it."""
+    if not isinstance(blob, bytes):
+        return None
+    try:
+        receipt = _decode_receipt(blob)
+    except msgspec.DecodeError:
+        return None
+    return receipt.device_id if digests.key(receipt.device_id, receipt.idempotency_key) == key else None
 
 
 def crc_of(key: bytes, fingerprint: bytes, command: bytes | None, receipt: bytes) -> int:
