@@ -288,7 +288,13 @@ class Books:
                 (device_id, token),
             )
 
-    def set_hold(self, device_id: str, hold: Hold | None) -> DeviceMarks:
+    def set_hold(self, device_id: str, hold: Hold | None, held_by: str | None = None) -> DeviceMarks:
+        """Raises Refused: leased (another has it), permission_denied (to be given back, and not that owner's)."""
+        current = self._marks_of(device_id).hold
+        if hold is not None and current is not None and current.owner != hold.owner:
+            raise Refused("leased", f"{device_id} is already held: {current.hint}", hint=current.hint)
+        if hold is None and current is not None and held_by not in (None, current.owner):
+            raise Refused("permission_denied", f"{device_id} is held by {current.owner}, not by this session")
         hint, owner = (None, None) if hold is None else (hold.hint, hold.owner)
         return self._mark(device_id, hold_hint=hint, hold_owner=owner)
 

@@ -247,9 +247,13 @@ class Ledger:
         body = partial(self._books.note_token, device_id, token)
         await self._writer.submit(Job(body, "write", publish))
 
-    async def set_hold(self, device_id: str, hold: Hold | None) -> None:
-        """Staff take the device, or give it back. Survives a restart."""
-        await self._mark(device_id, partial(self._books.set_hold, device_id, hold))
+    async def set_hold(self, device_id: str, hold: Hold | None, held_by: str | None = None) -> None:
+        """Staff take the device, or give it back. Survives a restart.
+
+        held_by: given back only if it is this owner's; None: whoever has it. Of several at once one gets it.
+        Raises Refused: `leased` (another owner has it), `permission_denied` (to be given back, and not `held_by`'s).
+        """
+        await self._mark(device_id, partial(self._books.set_hold, device_id, hold, held_by))
 
     async def set_parked(self, device_id: str, parked: bool, note: str = "") -> None:
         """A person takes the screen, or gives it back. Survives a restart."""
