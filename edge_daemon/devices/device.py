@@ -267,7 +267,8 @@ class Device:
             await self.parts.leave_safe()
 
     async def _work(self) -> None:
-        await self._recovery.run()
+        async with self.parts.busy:
+            await self._recovery.run()
         while True:
             if self._line and not self._closing:
                 self._current = self._line.popleft()
@@ -328,16 +329,13 @@ class Device:
 
         order = Order(request.action, self.eye.orientation_of(bound), job.cmd_id, last_check, on_stage)
         try:
-            done = await self.parts.perform(order)
+            # Up to the board's last word: who used it meanwhile could make it forget what it is asked about.
+            async with self.parts.busy:
+                failure = await self._do(job, order)
         except Refused as refusal:
             assert not job.begun, "a refusal comes before the first byte of the action"
             await self._fail(job, refusal)
             return
-        except BoardError as error:
-            failure = await self._last_word(job, error)
-        else:
-            failure = None
-            job.reached("hover", done.done_ns)
         now_ns = self._now_ns()
         self.eye.acted(now_ns)
         if notes is not None and bound is not None:
@@ -351,6 +349,15 @@ class Device:
             logger.warning("%s: key %s: %s", self.device_id, request.idempotency_key, info.message)
             receipt = self._writer.failed(job.receipt, now_ns, info, job, reason=reason, notes=notes)
         await self._settle(job, receipt)
+
+    async def _do(self, job: Job, order: Order) -> tuple[ErrorInfo, ReceiptReason | None] | None:
+        """None when it was done, otherwise what the failure means. Raises `Refused` before its first byte."""
+        try:
+            done = await self.parts.perform(order)
+        except BoardError as error:
+            return await self._last_word(job, error)
+        job.reached("hover", done.done_ns)
+        return None
 
     async def _last_word(self, job: Job, error: BoardError) -> tuple[ErrorInfo, ReceiptReason | None] | None:
         """What the failure means; None when the board, asked again, says that the action was done.

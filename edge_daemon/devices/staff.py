@@ -159,12 +159,15 @@ class StaffDesk:
         )
 
     async def touch(self, touch: StaffTouchAt, owner: str) -> None:
-        """One touch of the hand or of the HID board; returns when it is over."""
+        """One touch of the hand or of the HID board; returns when it is over. What the plane began ends first."""
         self._refuse_without_hold(owner)
-        if isinstance(touch, HandTouchAt):
-            await self._touch_by_hand(touch)
-        else:
-            await self._touch_by_hid(touch)
+        async with self._parts.busy:
+            # It may have been given back by force meanwhile.
+            self._refuse_without_hold(owner)
+            if isinstance(touch, HandTouchAt):
+                await self._touch_by_hand(touch)
+            else:
+                await self._touch_by_hid(touch)
 
     async def _touch_by_hand(self, touch: HandTouchAt) -> None:
         async with self._ready_keeper().moving_at_edge() as hand:
@@ -198,7 +201,7 @@ class StaffDesk:
             raise Refused("capability_unsupported", f"{self.device_id} has no {wanted}", field="touch.type")
         self._refuse_offline()
         hid = HidClient(board)
-        async with self._parts.touching_at_edge():
+        with self._parts.touching_at_edge():
             if isinstance(touch, DigitizerTouchAt):
                 await _do(hid.tap(self._ids.next(), touch.x, touch.y, touch.dwell_ms))
                 return

@@ -99,7 +99,13 @@ def phone_os() -> PhoneOs:
 
 
 @pytest.fixture
-async def run_rig(phone_os: PhoneOs) -> AsyncIterator[RunRig]:
+def ask_timeout_s() -> float:
+    """How long an action that lost its link waits for the board before the device does."""
+    return 3.0
+
+
+@pytest.fixture
+async def run_rig(phone_os: PhoneOs, ask_timeout_s: float) -> AsyncIterator[RunRig]:
     """Call it to have the daemon's inside run for a while; again, and it is the next start of the daemon."""
     with tempfile.TemporaryDirectory(prefix="edge-test-") as name:
         directory = Path(name)
@@ -111,7 +117,9 @@ async def run_rig(phone_os: PhoneOs) -> AsyncIterator[RunRig]:
             async def run() -> AsyncIterator[Rig]:
                 config = load_config(directory / "edge.toml")
                 async with open_ledger(config.ledger_path) as ledger:
-                    boards = {"keys-1": Board("keys-1", twin.hid_port, None, "hid")}
+                    boards = {
+                        "keys-1": Board("keys-1", twin.hid_port, None, "hid", ask_timeout_s=ask_timeout_s)
+                    }
                     cameras = {"cam-1": Camera("cam-1", config.cameras["cam-1"])}
                     house = House(
                         config, ledger, PlaneClock(), machine_boot_id(), time.monotonic_ns, boards, cameras
