@@ -222,8 +222,9 @@ class Books:
             if query.takes(row.receipt):
                 found.append(row.receipt)
                 if len(found) == query.limit:
-                    return ReceiptPage(receipts=tuple(found), next=row.id)
-        return ReceiptPage(receipts=tuple(found), next=rows[-1].id if len(rows) == PAGE_ROWS else None)
+                    return ReceiptPage(receipts=tuple(found), next=row.id, devices=self.devices())
+        end = rows[-1].id if len(rows) == PAGE_ROWS else None
+        return ReceiptPage(receipts=tuple(found), next=end, devices=self.devices())
 
     def pending(self) -> list[PendingEntry]:
         """In order of acceptance. Looks at every row: for the start."""
@@ -273,6 +274,11 @@ class Books:
         return Pruned(len(old), looked_at[-1][0] if len(looked_at) == limit else None)
 
     # -- devices -----------------------------------------------------------------------------------------------
+
+    def devices(self) -> tuple[str, ...]:
+        """All that have marks: with its first request a device has a fencing token."""
+        found = self._sql.execute("SELECT device_id FROM device ORDER BY device_id").fetchall()
+        return tuple(device_id for (device_id,) in found)
 
     def marks(self) -> dict[str, DeviceMarks]:
         rows = self._sql.execute("SELECT device_id FROM device").fetchall()

@@ -103,6 +103,10 @@ class Ledger:
         """The highest fencing token seen for the device, and durable; 0 when none was."""
         return self._marks_of(device_id).highest_token
 
+    def knows(self, device_id: str) -> bool:
+        """Whether there may be receipts of the device, configured or not."""
+        return device_id in self._marks
+
     def hold(self, device_id: str) -> Hold | None:
         return self._marks_of(device_id).hold
 

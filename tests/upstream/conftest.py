@@ -312,7 +312,11 @@ class MemoryRig:
         start = query.cursor or 0
         found = [entry.receipt for entry in entries[start:] if query.takes(entry.receipt)][: query.limit]
         end = start + query.limit
-        return ReceiptPage(receipts=tuple(found), next=end if end < len(entries) else None)
+        return ReceiptPage(
+            receipts=tuple(found),
+            next=end if end < len(entries) else None,
+            devices=tuple(sorted({device_id for device_id, _ in self.ledger})),
+        )
 
     async def resolve_receipt(
         self, device_id: str, key: str, outcome: ResolvedAs, note: str, actor: Actor
