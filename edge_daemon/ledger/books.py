@@ -103,12 +103,7 @@ class Books:
         if columns[0] is not None:
             row = row_of(self._path, *columns)
             if row.fingerprint != fingerprint:
-                raise Refused(
-                    "idempotency_conflict",
-                    f"key {idempotency_key} of {device_id} was accepted for another action "
-                    f"({row.receipt.action}, {row.receipt.status}); use a new key for a new action",
-                    field="idempotencyKey",
-                )
+                raise _other_action(row.receipt)
             return Existing(row.receipt)
         if spent:
             raise Refused(
@@ -146,6 +141,15 @@ class Books:
         if fencing_token > highest:
             self.note_token(device_id, fencing_token)
         return Accepted()
+
+    def existing(self, device_id: str, idempotency_key: str, action_canonical: bytes) -> Existing | None:
+        """Raises Refused: idempotency_conflict."""
+        row = self._find(self.digests.key(device_id, idempotency_key))
+        if row is None:
+            return None
+        if row.fingerprint != self.digests.action(action_canonical):
+            raise _other_action(row.receipt)
+        return Existing(row.receipt)
 
     def settle(self, receipt: Receipt) -> int:
         """The row's id. The same outcome again changes nothing. Raises SettledAlready, UnknownReceipt."""
@@ -382,3 +386,12 @@ class Books:
                 self._path,
                 f"{free} bytes are free, {self._reserve_bytes} are kept for the outcomes of accepted actions",
             ).exception()
+
+
+def _other_action(known: Receipt) -> Refused:
+    return Refused(
+        "idempotency_conflict",
+        f"key {known.idempotency_key} of {known.device_id} was accepted for another action "
+        f"({known.action}, {known.status}); use a new key for a new action",
+        field="idempotencyKey",
+    )

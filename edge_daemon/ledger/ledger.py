@@ -29,6 +29,7 @@ from edge_daemon.ledger.types import (
     Accepted,
     CommandRef,
     DeviceMarks,
+    Existing,
     Hold,
     PendingEntry,
     Pruned,
@@ -188,6 +189,13 @@ class Ledger:
         complete since (same epoch, or none given and never renewed) and the receipt has not been pruned.
         """
         return await self._read(partial(self._books.lookup, device_id, key, epoch))
+
+    async def existing(self, device_id: str, key: str, action_canonical: bytes) -> Existing | None:
+        """What `accept` would answer for a known key, read: also while the disk refuses to write anything.
+
+        Raises Refused `idempotency_conflict`.
+        """
+        return await self._read(partial(self._books.existing, device_id, key, action_canonical))
 
     async def pending(self) -> list[PendingEntry]:
         """In order of acceptance, with whom to ask about each; for the recovery after a start."""

@@ -1,9 +1,15 @@
 """A phone with a HID board alone, in this process: real board firmware on a pty, real camera stream, real ledger."""
 
+import resource
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,3 +148,19 @@ async def run_rig(phone_os: PhoneOs, ask_timeout_s: float) -> AsyncIterator[RunR
                         parts.cancel_scope.cancel()
 
             yield run
+
+
+@pytest.fixture
+def no_file_grows() -> Callable[[], AbstractContextManager[None]]:
+    """The kernel refuses to write into any file of this process (EFBIG); processes cannot be started meanwhile."""
+
+    @contextmanager
+    def limited() -> Iterator[None]:
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, usual[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+    return limited
