@@ -102,11 +102,11 @@ class Edge:
             yield ledger
             nursery.cancel_scope.cancel()
 
-    async def says(self, *arguments: str) -> Result:
+    async def says(self, *arguments: str, columns: int = 140) -> Result:
         """What `edge-daemon receipts` says; never a traceback."""
         command = ["receipts", *arguments, "--config", str(self.path)]
         result = await trio.to_thread.run_sync(
-            partial(CliRunner().invoke, main, command, env={"COLUMNS": "140", "SUDO_USER": "jo"})
+            partial(CliRunner().invoke, main, command, env={"COLUMNS": str(columns), "SUDO_USER": "jo"})
         )
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return result
@@ -178,6 +178,37 @@ async def test_one_is_shown_with_everything_it_says(edge, filled) -> None:
         missing = await edge.says("show", "never-sent")
         assert missing.exit_code == 2
         assert "no receipt by key never-sent on phone-1" in missing.stderr
+
+
+async def test_a_time_by_a_clock_that_no_plane_set_is_told_and_not_which_where_that_is_not_known(
+    edge,
+) -> None:
+    async with edge.running() as ledger:
+        asked = pending("recovered")
+        await ledger.accept(asked, b"tap", 1, COMMAND)
+        unsynced = {"status": "committed", "committed_at": "1970-01-01T00:00:01.000Z", "clock_synced": False}
+        await ledger.settle(msgspec.structs.replace(asked, **unsynced))
+        shown = (await edge.says("show", "recovered")).stdout
+        listed = (await edge.says("list")).stdout
+    requested = next(line for line in shown.splitlines() if line.startswith("requested"))
+    assert requested.split() == ["requested", "2025-06-01T12:00:00.000Z"]
+    for text in (shown, listed):
+        assert "when it was requested, or when it ended, is by the machine's own clock" in " ".join(
+            text.split()
+        )
+
+
+async def test_a_text_takes_no_more_room_in_the_list_than_a_tap(edge) -> None:
+    digest = "0123456789abcdef" * 2
+    async with edge.running() as ledger:
+        tap = pending("run-42-step-7")
+        text = pending("run-42-step-8", action="typeText", args_summary={"characters": 12, "digest": digest})
+        await ledger.accept(tap, b"tap", 1, COMMAND)
+        await ledger.accept(text, b"text", 1, COMMAND)
+        lines = [line for line in (await edge.says("list", columns=80)).stdout.splitlines() if line[0] == "│"]
+        assert digest in (await edge.says("show", "run-42-step-8")).stdout
+    newest, older = (number for number, line in enumerate(lines) if "12:00:00" in line)
+    assert older - newest <= len(lines) - older
 
 
 async def test_everything_is_exported_oldest_first_to_a_private_file(edge, filled) -> None:
