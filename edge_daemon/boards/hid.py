@@ -85,9 +85,10 @@ class HidClient:
         charset = self.charset()
         for position, character in enumerate(text):
             if character not in charset:
+                # Not which one it is: this is told, logged and kept, and typed text is not.
                 raise ArgumentRefused(
-                    f"character {position} of the text (U+{ord(character):04X}) cannot be typed with the "
-                    f"{profile.layout} layout; nothing was typed"
+                    f"character {position} of the text, counted from 0, cannot be typed with the {profile.layout} "
+                    "layout; nothing was typed"
                 )
 
     async def text(

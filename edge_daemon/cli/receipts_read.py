@@ -2,7 +2,7 @@
 
 import getpass
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol, TypeVar
@@ -33,7 +33,9 @@ T = TypeVar("T")
 class Reader(Protocol):
     async def page(self, query: ReceiptQuery) -> ReceiptPage: ...
 
-    async def devices(self) -> list[str]: ...
+    async def devices(self) -> list[str]:
+        """Those configured and those of which the ledger may have receipts."""
+        ...
 
     async def lookup(self, device_id: str, key: str) -> ReceiptAnswer: ...
 
@@ -50,18 +52,21 @@ class _FromDaemon:
         self.resolve = edge.resolve_receipt
 
     async def devices(self) -> list[str]:
-        return [device.device_id for device in await self._edge.list_devices()]
+        configured = {device.device_id for device in await self._edge.list_devices()}
+        page = await self._edge.list_receipts(ReceiptQuery(limit=1))
+        return sorted(configured.union(page.devices))
 
 
 class _FromFile:
-    def __init__(self, receipts: OfflineReceipts) -> None:
+    def __init__(self, receipts: OfflineReceipts, configured: Iterable[str]) -> None:
         self._receipts = receipts
+        self._configured = frozenset(configured)
 
     async def page(self, query: ReceiptQuery) -> ReceiptPage:
         return self._receipts.page(query)
 
     async def devices(self) -> list[str]:
-        return self._receipts.devices()
+        return sorted(self._configured.union(self._receipts.devices()))
 
     async def lookup(self, device_id: str, key: str) -> ReceiptAnswer:
         return self._receipts.lookup(device_id, key)
@@ -87,7 +92,7 @@ def read(config_path: Path, ask: Callable[[Reader], Awaitable[T]], *, running: b
                     raise
             click.echo(f"edge-daemon: no daemon runs; read from {ledger}", err=True)
             with offline_receipts(ledger) as receipts:
-                return await ask(_FromFile(receipts))
+                return await ask(_FromFile(receipts, config.devices))
 
         return trio.run(main)
     raise AssertionError("unreachable: staff_errors exits")
@@ -101,7 +106,9 @@ def _has(ledger: Path) -> bool:
 
 
 async def every(reader: Reader, query: ReceiptQuery) -> AsyncIterator[Receipt]:
-    """All that the query takes, page after page."""
+    """All that the query takes, page after page. Raises Refused for a device that nobody knows."""
+    if query.device_id is not None:
+        await _known(reader, query.device_id)
     cursor: int | None = None
     while True:
         page = await reader.page(msgspec.structs.replace(query, cursor=cursor))
@@ -113,6 +120,9 @@ async def every(reader: Reader, query: ReceiptQuery) -> AsyncIterator[Receipt]:
 
 
 async def collect(reader: Reader, query: ReceiptQuery, limit: int) -> list[Receipt]:
+    """Raises Refused for a device that nobody knows."""
+    if query.device_id is not None:
+        await _known(reader, query.device_id)
     found: list[Receipt] = []
     query = msgspec.structs.replace(query, limit=min(limit, MAX_RECEIPTS))
     cursor: int | None = None
@@ -125,9 +135,23 @@ async def collect(reader: Reader, query: ReceiptQuery, limit: int) -> list[Recei
     return found[:limit]
 
 
+async def _known(reader: Reader, device: str | None) -> list[str]:
+    """The device, or all where none is given. Raises Refused: of a misspelt one nothing is to be said."""
+    known = await reader.devices()
+    if device is None:
+        return known
+    if device not in known:
+        raise Refused(
+            "unknown_device",
+            f"unknown device {device!r}: it is not configured, and the ledger has never heard of it; known: "
+            f"{', '.join(known)}",
+        )
+    return [device]
+
+
 async def find(reader: Reader, key: str, device: str | None) -> Receipt:
-    """Raises Refused when there is none, or more than one and no device given."""
-    devices = [device] if device is not None else await reader.devices()
+    """Raises Refused when there is none, or more than one and no device given, or one that nobody knows."""
+    devices = await _known(reader, device)
     answers = [await reader.lookup(name, key) for name in devices]
     found = [answer.receipt for answer in answers if answer.receipt is not None]
     where = ", ".join(devices) or "any device"

@@ -11,6 +11,7 @@ from rich.text import Text
 from edge_daemon.contract import Receipt, kind_of
 
 _STYLES = {"committed": "green", "failed": "yellow", "unknown": "bold red", "pending": "cyan"}
+_UNSET = "when it was requested, or when it ended, is by the machine's own clock, which no plane had set"
 
 
 def show_table(receipts: Sequence[Receipt], *, more: bool) -> None:
@@ -28,7 +29,7 @@ def show_table(receipts: Sequence[Receipt], *, more: bool) -> None:
             Text(_short(receipt.requested_at) + ("" if receipt.clock_synced else " ?")),
             Text(receipt.device_id),
             Text(receipt.idempotency_key),
-            Text(f"{receipt.action} {', '.join(str(value) for value in receipt.args_summary.values())}"),
+            Text(f"{receipt.action} {_brief(receipt.args_summary)}".strip()),
             _came_to(receipt),
             "" if took is None else f"{took:.0f}",
             Text(receipt.actor.id or receipt.actor.kind),
@@ -39,7 +40,7 @@ def show_table(receipts: Sequence[Receipt], *, more: bool) -> None:
             "look: a person has to, at the phone; then edge-daemon receipts resolve KEY", soft_wrap=True
         )
     if any(not receipt.clock_synced for receipt in receipts):
-        console.print("?: the machine's own clock, which no plane had set", soft_wrap=True)
+        console.print(f"?: {_UNSET}", soft_wrap=True)
     if more:
         console.print(f"The newest {len(receipts)}; there are more: --limit, --since", soft_wrap=True)
 
@@ -61,7 +62,6 @@ def resolution_line(receipt: Receipt) -> str:
 
 
 def _lines(receipt: Receipt) -> list[tuple[str, str | Text]]:
-    unset = "" if receipt.clock_synced else "  (the machine's own clock, which no plane had set)"
     lines: list[tuple[str, str | Text]] = [
         ("key", receipt.idempotency_key),
         ("device", f"{receipt.device_id} ({receipt.backend_kind})"),
@@ -75,11 +75,13 @@ def _lines(receipt: Receipt) -> list[tuple[str, str | Text]]:
     if receipt.resolution is not None:
         lines.append(("resolved", resolution_line(receipt)))
     lines += [
-        ("requested", receipt.requested_at + unset),
+        ("requested", receipt.requested_at),
         ("finished", receipt.committed_at or receipt.failed_at or "not yet"),
         ("for", f"{_actor(receipt.actor)} of {receipt.org_id}"),
         ("frame", receipt.observed_frame or "none bound"),
     ]
+    if not receipt.clock_synced:
+        lines.append(("clock", _UNSET))
     for name, struct in (("frame notes", receipt.frame_notes), ("timing", receipt.timing)):
         if struct is not None:
             lines.append((name, _pairs(msgspec.to_builtins(struct))))
@@ -104,6 +106,11 @@ def _came_to(receipt: Receipt) -> Text:
 def _short(label: str) -> str:
     """Month to second of an ISO time: the year stands in `show`."""
     return label[5:19].replace("T", " ")
+
+
+def _brief(args_summary: dict[str, Any]) -> str:
+    """A text's digest makes a row six lines high and tells a person nothing; it stands in `show`."""
+    return ", ".join(str(value) for name, value in args_summary.items() if name != "digest")
 
 
 def _action(receipt: Receipt) -> str:

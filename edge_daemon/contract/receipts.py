@@ -54,7 +54,8 @@ class Resolution(Data, frozen=True, kw_only=True):
 
 
 class Receipt(Data, frozen=True, kw_only=True):
-    """Times are ISO-8601 on the plane's clock where `clock_synced`, else on the edge's own, unset clock."""
+    """Times are ISO-8601, all of them on the plane's clock where `clock_synced`; else at least one of them is by the
+    edge's own, unset clock: one that a restart asked for before it decided was labelled by two."""
 
     org_id: OrgId
     device_id: DeviceId

@@ -111,6 +111,8 @@ class ReceiptPage(Data, frozen=True, kw_only=True, omit_defaults=False):
 
     receipts: tuple[Receipt, ...]
     next: int | None
+    devices: tuple[DeviceId, ...]
+    """Every device of which this ledger may have receipts, configured or not, whatever was asked for."""
 
 
 def kind_of(receipt: Receipt) -> ReceiptKind:

@@ -4,6 +4,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 import trio
 
@@ -33,7 +34,14 @@ from edge_daemon.devices.orders import Order
 from edge_daemon.devices.parts import Parts
 from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
 from edge_daemon.devices.recovery import Recovery
-from edge_daemon.ledger import CommandRef, Existing, Ledger, LedgerCorrupt, SettledAlready
+from edge_daemon.ledger import (
+    CommandRef,
+    Existing,
+    Ledger,
+    LedgerCorrupt,
+    SettledAlready,
+    StorageUnavailable,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +100,8 @@ class Device:
     async def submit(self, request: Dispatch, on_progress: ProgressListener) -> Outcome:
         """At most one execution per key; returns when the receipt is final, or with the refusal.
 
-        Whatever is answered, the holder's fencing token is durable before; raises `Refused` where it cannot be.
+        Whatever is answered, the holder's fencing token is durable before. Where the disk refuses that, a request is
+        refused (or `Refused` is raised), unless its key is known: what became of that is told all the same.
         Cancelling abandons the waiting alone: an accepted action goes on, and its receipt waits in the outbox.
         """
         job = self._jobs.get(request.idempotency_key)
@@ -107,7 +116,9 @@ class Device:
         job.listeners.append(on_progress)
         try:
             if follows:
-                await self._note_holder(request)
+                # Where the disk refuses it there is no refusal: that would say that nothing will be executed.
+                with suppress(StorageUnavailable):
+                    await self._note_holder(request)
             await job.finished.wait()
         finally:
             job.listeners.remove(on_progress)
@@ -179,24 +190,27 @@ class Device:
 
     async def _accept(self, job: Job) -> None:
         request = job.request
-        # Before anything may refuse it: an older holder must not act once a newer one was answered.
-        await self._note_holder(request)
         # A known key's command stands in the ledger already; the ledger decides and ignores this one.
         command = _NO_COMMAND
         try:
+            # Before anything else may refuse it: an older holder must not act once a newer one was answered.
+            await self._note_holder(request)
             self._refuse_early(job)
             command = self.parts.command_for(request.action, self._ids.next())
         except Refused as refusal:
             await self._require_known(request, refusal)
         # Made once: a clock measured meanwhile must not make what is told differ from what is durable.
         pending = self._writer.pending(job)
-        result = await self._ledger.accept(
-            pending,
-            canonical(request.action),
-            request.lease.fencing_token,
-            command,
-            request.epoch,
-        )
+        try:
+            result = await self._ledger.accept(
+                pending,
+                canonical(request.action),
+                request.lease.fencing_token,
+                command,
+                request.epoch,
+            )
+        except StorageUnavailable as refusal:
+            result = await self._read_existing(request, refusal)
         if isinstance(result, Existing):
             job.deduplicated = True
             assert self._nursery is not None
@@ -226,6 +240,16 @@ class Device:
                 field="epoch",
             )
         raise refusal
+
+    async def _read_existing(self, request: Dispatch, refusal: StorageUnavailable) -> Existing:
+        """What is known of a key stands also while the disk takes nothing: a refusal would say that nothing was
+        executed. Raises `Refused` for a key that is not known."""
+        await self._require_known(request, refusal)
+        key = request.idempotency_key
+        existing = await self._ledger.existing(self.device_id, key, canonical(request.action))
+        if existing is None:
+            raise refusal
+        return existing
 
     async def _replay(self, job: Job, receipt: Receipt) -> None:
         try:
@@ -270,7 +294,8 @@ class Device:
             await self.parts.leave_safe()
 
     async def _work(self) -> None:
-        await self._recovery.run()
+        async with self.parts.busy:
+            await self._recovery.run()
         while True:
             if self._line and not self._closing:
                 self._current = self._line.popleft()
@@ -333,16 +358,13 @@ class Device:
         cmd_id = job.command.cmd_id
         order = Order(request.action, self.eye.orientation_of(bound), cmd_id, last_check, on_stage)
         try:
-            done = await self.parts.perform(order)
+            # Up to the board's last word: who used it meanwhile could make it forget what it is asked about.
+            async with self.parts.busy:
+                failure = await self._do(job, order)
         except Refused as refusal:
             assert not job.begun, "a refusal comes before the first byte of the action"
             await self._fail(job, refusal)
             return
-        except BoardError as error:
-            failure = await self._last_word(job, error)
-        else:
-            failure = None
-            job.reached("hover", done.done_ns)
         now_ns = self._now_ns()
         self.eye.acted(now_ns)
         if notes is not None and bound is not None:
@@ -356,6 +378,15 @@ class Device:
             logger.warning("%s: key %s: %s", self.device_id, request.idempotency_key, info.message)
             receipt = self._writer.failed(job.receipt, now_ns, info, job, reason=reason, notes=notes)
         await self._settle(job, receipt)
+
+    async def _do(self, job: Job, order: Order) -> tuple[ErrorInfo, ReceiptReason | None] | None:
+        """None when it was done, otherwise what the failure means. Raises `Refused` before its first byte."""
+        try:
+            done = await self.parts.perform(order)
+        except BoardError as error:
+            return await self._last_word(job, error)
+        job.reached("hover", done.done_ns)
+        return None
 
     async def _last_word(self, job: Job, error: BoardError) -> tuple[ErrorInfo, ReceiptReason | None] | None:
         """What the failure means; None when the board, asked again, says that the action was done.

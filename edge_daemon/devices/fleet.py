@@ -184,11 +184,9 @@ class Fleet:
         return picture
 
     async def get_receipt(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
-        if device_id not in self._devices:
+        if device_id not in self._devices and self._ledger.knows(device_id):
             # One that is no longer configured may have receipts.
-            answer = await self._ledger.lookup(device_id, key, epoch)
-            if answer.found:
-                return answer
+            return await self._ledger.lookup(device_id, key, epoch)
         return await self._device(device_id).receipt(key, epoch)
 
     async def cancel(self, device_id: str, key: str) -> Outcome:

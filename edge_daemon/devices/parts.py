@@ -1,7 +1,7 @@
 """The parts of one device: which of them carries out what, and whether all of them are there."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import trio
@@ -62,7 +62,7 @@ class Parts:
         self._now_ns = monotonic_ns
         self._on_change = on_change
         self.busy = trio.Lock()
-        """Held while an action of the plane is carried out."""
+        """Held while an action of the plane is carried out, up to its board's last word, and while staff touch."""
 
     # -- what is there ------------------------------------------------------------------------------------
 
@@ -199,23 +199,21 @@ class Parts:
     # -- doing --------------------------------------------------------------------------------------------
 
     async def perform(self, order: Order) -> Done:
-        """One physical execution. Raises `Refused` (nothing was done) or a `BoardError`."""
+        """One physical execution, by the holder of `busy`. Raises `Refused` (nothing was done) or a `BoardError`."""
         performer = self._performer(order.action)
-        async with self.busy:
-            if self.keeper is None or performer.board is not self.keeper.board:
-                return await performer.perform(order)
-            async with self.keeper.moving_for_plane():
-                return await performer.perform(order)
+        if self.keeper is None or performer.board is not self.keeper.board:
+            return await performer.perform(order)
+        async with self.keeper.moving_for_plane():
+            return await performer.perform(order)
 
-    @asynccontextmanager
-    async def touching_at_edge(self) -> AsyncIterator[None]:
-        """Around a touch by the HID board that does not come from the plane."""
-        async with self.busy:
+    @contextmanager
+    def touching_at_edge(self) -> Iterator[None]:
+        """Around a touch by the HID board that does not come from the plane, by the holder of `busy`."""
+        self.history.touched_at_edge(self._now_ns())
+        try:
+            yield
+        finally:
             self.history.touched_at_edge(self._now_ns())
-            try:
-                yield
-            finally:
-                self.history.touched_at_edge(self._now_ns())
 
     async def run(self) -> None:
         """Keeps the parts safe to use until cancelled."""

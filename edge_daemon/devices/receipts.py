@@ -58,7 +58,7 @@ class ReceiptWriter:
             status="committed",
             committed_at=self._clock.iso(at_ns),
             finished_ns=at_ns,
-            clock_synced=self._clock.synced,
+            clock_synced=pending.clock_synced and self._clock.synced,
             timing=job.timing() if job else None,
             frame_notes=notes,
         )
@@ -78,7 +78,7 @@ class ReceiptWriter:
             status="failed",
             failed_at=self._clock.iso(at_ns),
             finished_ns=at_ns,
-            clock_synced=self._clock.synced,
+            clock_synced=pending.clock_synced and self._clock.synced,
             error=error,
             reason=reason,
             requires_manual_review=reason == "outcome_unknown",

@@ -92,10 +92,10 @@ class StaffDesk:
     # -- holds --------------------------------------------------------------------------------------------
 
     async def take_hold(self, hint: str, owner: str) -> None:
-        """Durable when it returns; an action already under way ends first, what waits in line is refused."""
-        current = self._ledger.hold(self.device_id)
-        if current is not None and current.owner != owner:
-            raise Refused("leased", f"{self.device_id} is already held: {current.hint}", hint=current.hint)
+        """Durable when it returns; an action already under way ends first, what waits in line is refused.
+
+        Raises `Refused`: `leased` when somebody else has it, also when both ask at once.
+        """
         await self._ledger.set_hold(self.device_id, Hold(hint=hint, owner=owner))
         async with self._parts.busy:
             pass
@@ -110,7 +110,8 @@ class StaffDesk:
             )
         if self._parts.keeper is not None:
             await self._parts.keeper.rest()
-        await self._ledger.set_hold(self.device_id, None)
+        # Only this one: it may be given back by force and be somebody else's by now.
+        await self._ledger.set_hold(self.device_id, None, held_by=current.owner)
         # Somebody had the rig: fingers, lamps and phones move.
         self._drift.disturbed("staff gave the device back")
 
@@ -158,12 +159,15 @@ class StaffDesk:
         )
 
     async def touch(self, touch: StaffTouchAt, owner: str) -> None:
-        """One touch of the hand or of the HID board; returns when it is over."""
+        """One touch of the hand or of the HID board; returns when it is over. What the plane began ends first."""
         self._refuse_without_hold(owner)
-        if isinstance(touch, HandTouchAt):
-            await self._touch_by_hand(touch)
-        else:
-            await self._touch_by_hid(touch)
+        async with self._parts.busy:
+            # It may have been given back by force meanwhile.
+            self._refuse_without_hold(owner)
+            if isinstance(touch, HandTouchAt):
+                await self._touch_by_hand(touch)
+            else:
+                await self._touch_by_hid(touch)
 
     async def _touch_by_hand(self, touch: HandTouchAt) -> None:
         async with self._ready_keeper().moving_at_edge() as hand:
@@ -197,7 +201,7 @@ class StaffDesk:
             raise Refused("capability_unsupported", f"{self.device_id} has no {wanted}", field="touch.type")
         self._refuse_offline()
         hid = HidClient(board)
-        async with self._parts.touching_at_edge():
+        with self._parts.touching_at_edge():
             if isinstance(touch, DigitizerTouchAt):
                 await _do(hid.tap(self._ids.next(), touch.x, touch.y, touch.dwell_ms))
                 return

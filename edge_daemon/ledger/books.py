@@ -117,12 +117,7 @@ class Books:
         if columns[0] is not None:
             row = row_of(self._path, *columns)
             if row.fingerprint != fingerprint:
-                raise Refused(
-                    "idempotency_conflict",
-                    f"key {idempotency_key} of {device_id} was accepted for another action "
-                    f"({row.receipt.action}, {row.receipt.status}); use a new key for a new action",
-                    field="idempotencyKey",
-                )
+                raise _other_action(row.receipt)
             return Existing(row.receipt)
         if is_spent(self._path, kept, at_or_after, before):
             raise Refused(
@@ -165,6 +160,15 @@ class Books:
         self._open[key] = fingerprint
         self._raise_token(device_id, marks, fencing_token)
         return Accepted()
+
+    def existing(self, device_id: str, idempotency_key: str, action_canonical: bytes) -> Existing | None:
+        """Raises Refused: idempotency_conflict."""
+        row = self._find(self.digests.key(device_id, idempotency_key))
+        if row is None:
+            return None
+        if row.fingerprint != self.digests.action(action_canonical):
+            raise _other_action(row.receipt)
+        return Existing(row.receipt)
 
     def settle(self, receipt: Receipt) -> int:
         """The row's id. The same outcome again changes nothing. Raises SettledAlready, UnknownReceipt."""
@@ -242,8 +246,9 @@ class Books:
             if query.takes(row.receipt):
                 found.append(row.receipt)
                 if len(found) == query.limit:
-                    return ReceiptPage(receipts=tuple(found), next=row.id)
-        return ReceiptPage(receipts=tuple(found), next=rows[-1].id if len(rows) == PAGE_ROWS else None)
+                    return ReceiptPage(receipts=tuple(found), next=row.id, devices=self.devices())
+        end = rows[-1].id if len(rows) == PAGE_ROWS else None
+        return ReceiptPage(receipts=tuple(found), next=end, devices=self.devices())
 
     def pending(self) -> tuple[list[PendingEntry], list[Damage]]:
         """In order of acceptance, and those that cannot be read. Looks at every row: for the start."""
@@ -310,6 +315,11 @@ class Books:
 
     # -- devices -----------------------------------------------------------------------------------------------
 
+    def devices(self) -> tuple[str, ...]:
+        """All that have marks: with its first request a device has a fencing token."""
+        found = self._fetch("SELECT device_id FROM device_state ORDER BY device_id")
+        return tuple(device_id for (device_id,) in found)
+
     def marks(self) -> dict[str, DeviceMarks]:
         return read_all_marks(self._sql, self._path)
 
@@ -321,8 +331,15 @@ class Books:
         if token > marks.highest_token:
             write_marks(self._sql, device_id, replace(marks, highest_token=token))
 
-    def set_hold(self, device_id: str, hold: Hold | None) -> DeviceMarks:
-        return self._keep(device_id, replace(self._marks_of(device_id), hold=hold))
+    def set_hold(self, device_id: str, hold: Hold | None, held_by: str | None = None) -> DeviceMarks:
+        """Raises Refused: leased (another has it), permission_denied (to be given back, and not that owner's)."""
+        marks = self._marks_of(device_id)
+        current = marks.hold
+        if hold is not None and current is not None and current.owner != hold.owner:
+            raise Refused("leased", f"{device_id} is already held: {current.hint}", hint=current.hint)
+        if hold is None and current is not None and held_by not in (None, current.owner):
+            raise Refused("permission_denied", f"{device_id} is held by {current.owner}, not by this session")
+        return self._keep(device_id, replace(marks, hold=hold))
 
     def set_parked(self, device_id: str, note: str | None) -> DeviceMarks:
         return self._keep(device_id, replace(self._marks_of(device_id), parked_note=note))
@@ -424,3 +441,12 @@ class Books:
                 self._path,
                 f"{free} bytes are free, {self._reserve_bytes} are kept for the outcomes of accepted actions",
             ).exception()
+
+
+def _other_action(known: Receipt) -> Refused:
+    return Refused(
+        "idempotency_conflict",
+        f"key {known.idempotency_key} of {known.device_id} was accepted for another action "
+        f"({known.action}, {known.status}); use a new key for a new action",
+        field="idempotencyKey",
+    )

@@ -31,6 +31,7 @@ from edge_daemon.ledger.types import (
     CommandRef,
     Damage,
     DeviceMarks,
+    Existing,
     Hold,
     PendingEntry,
     Pruned,
@@ -127,6 +128,10 @@ class Ledger:
         """The highest fencing token seen for the device, and durable; 0 when none was."""
         return self._marks_of(device_id).highest_token
 
+    def knows(self, device_id: str) -> bool:
+        """Whether there may be receipts of the device, configured or not."""
+        return device_id in self._marks
+
     def hold(self, device_id: str) -> Hold | None:
         return self._marks_of(device_id).hold
 
@@ -214,6 +219,13 @@ class Ledger:
         """
         return await self._read(partial(self._books.lookup, device_id, key, epoch))
 
+    async def existing(self, device_id: str, key: str, action_canonical: bytes) -> Existing | None:
+        """What `accept` would answer for a known key, read: also while the disk refuses to write anything.
+
+        Raises Refused `idempotency_conflict`.
+        """
+        return await self._read(partial(self._books.existing, device_id, key, action_canonical))
+
     async def pending(self) -> list[PendingEntry]:
         """In order of acceptance, with whom to ask about each; for the recovery after a start.
 
@@ -289,9 +301,13 @@ class Ledger:
         body = partial(self._books.note_token, device_id, token)
         await self._writer.submit(Job(body, "write", publish))
 
-    async def set_hold(self, device_id: str, hold: Hold | None) -> None:
-        """Staff take the device, or give it back. Survives a restart."""
-        await self._mark(device_id, partial(self._books.set_hold, device_id, hold))
+    async def set_hold(self, device_id: str, hold: Hold | None, held_by: str | None = None) -> None:
+        """Staff take the device, or give it back. Survives a restart.
+
+        held_by: given back only if it is this owner's; None: whoever has it. Of several at once one gets it.
+        Raises Refused: `leased` (another owner has it), `permission_denied` (to be given back, and not `held_by`'s).
+        """
+        await self._mark(device_id, partial(self._books.set_hold, device_id, hold, held_by))
 
     async def set_parked(self, device_id: str, parked: bool, note: str = "") -> None:
         """A person takes the screen, or gives it back. Survives a restart."""

@@ -41,8 +41,8 @@ class OfflineReceipts:
         return self._books.page(query)
 
     def devices(self) -> list[str]:
-        """Every device that has a receipt, configured or not."""
-        return sorted(self._books.marks())
+        """Every device that may have receipts, configured or not."""
+        return list(self._books.devices())
 
     def lookup(self, device_id: str, key: str) -> ReceiptAnswer:
         return self._books.lookup(device_id, key, None)

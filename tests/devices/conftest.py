@@ -1,9 +1,15 @@
 """A phone with a HID board alone, in this process: real board firmware on a pty, real camera stream, real ledger."""
 
+import resource
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +105,13 @@ def phone_os() -> PhoneOs:
 
 
 @pytest.fixture
-async def run_rig(phone_os: PhoneOs) -> AsyncIterator[RunRig]:
+def ask_timeout_s() -> float:
+    """How long an action that lost its link waits for the board before the device does."""
+    return 3.0
+
+
+@pytest.fixture
+async def run_rig(phone_os: PhoneOs, ask_timeout_s: float) -> AsyncIterator[RunRig]:
     """Call it to have the daemon's inside run for a while; again, and it is the next start of the daemon."""
     with tempfile.TemporaryDirectory(prefix="edge-test-") as name:
         directory = Path(name)
@@ -111,7 +123,9 @@ async def run_rig(phone_os: PhoneOs) -> AsyncIterator[RunRig]:
             async def run() -> AsyncIterator[Rig]:
                 config = load_config(directory / "edge.toml")
                 async with open_ledger(config.ledger_path) as ledger:
-                    boards = {"keys-1": Board("keys-1", twin.hid_port, None, "hid")}
+                    boards = {
+                        "keys-1": Board("keys-1", twin.hid_port, None, "hid", ask_timeout_s=ask_timeout_s)
+                    }
                     cameras = {"cam-1": Camera("cam-1", config.cameras["cam-1"])}
                     house = House(
                         config, ledger, PlaneClock(), machine_boot_id(), time.monotonic_ns, boards, cameras
@@ -134,3 +148,19 @@ async def run_rig(phone_os: PhoneOs) -> AsyncIterator[RunRig]:
                         parts.cancel_scope.cancel()
 
             yield run
+
+
+@pytest.fixture
+def no_file_grows() -> Callable[[], AbstractContextManager[None]]:
+    """The kernel refuses to write into any file of this process (EFBIG); processes cannot be started meanwhile."""
+
+    @contextmanager
+    def limited() -> Iterator[None]:
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, usual[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+    return limited

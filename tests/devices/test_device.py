@@ -166,6 +166,8 @@ async def test_text_that_cannot_be_typed_is_refused_before_the_first_key(run_rig
         outcome = await rig.dispatch("text", TypeText(text="abc☃"))
         assert outcome.error.code == "invalid_argument"
         assert "abc" not in outcome.error.message
+        assert "character 3 of the text, counted from 0," in outcome.error.message
+        assert "2603" not in outcome.error.message, "which character it is"
         assert rig.phone.typed == ""
 
 

@@ -88,6 +88,45 @@ async def test_holds_survive_a_restart_and_are_given_back(ledger_path, samples):
         assert ledger.highest_token("phone-1") == 4
 
 
+async def test_of_two_who_take_a_hold_at_once_one_gets_it(ledger_path):
+    got: list[str] = []
+    refused: list[str] = []
+
+    async def take(owner: str) -> None:
+        try:
+            await ledger.set_hold("phone-1", Hold(hint="check", owner=owner))
+            got.append(owner)
+        except Refused as refusal:
+            refused.append(f"{refusal.code}: {refusal.info.hint}")
+
+    async with open_ledger(ledger_path) as ledger:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take, "ann")
+            nursery.start_soon(take, "bob")
+        assert len(got) == 1
+        assert refused == ["leased: check"]
+        hold = ledger.hold("phone-1")
+        assert hold is not None
+        assert hold.owner == got[0]
+        longer = Hold(hint="check, a little longer", owner=got[0])
+        await ledger.set_hold("phone-1", longer)
+        assert ledger.hold("phone-1") == longer
+
+
+async def test_a_hold_is_given_back_by_its_owner_alone_and_by_force(ledger_path):
+    async with open_ledger(ledger_path) as ledger:
+        await ledger.set_hold("phone-1", Hold(hint="check", owner="bob"))
+        with pytest.raises(Refused) as refused:
+            await ledger.set_hold("phone-1", None, held_by="ann")
+        assert refused.value.code == "permission_denied"
+        await ledger.set_hold("phone-1", None, held_by="bob")
+        assert ledger.hold("phone-1") is None
+        await ledger.set_hold("phone-1", None, held_by="bob")
+        await ledger.set_hold("phone-1", Hold(hint="check", owner="bob"))
+        await ledger.set_hold("phone-1", None)
+        assert ledger.hold("phone-1") is None
+
+
 async def test_parking_survives_a_restart_apart_from_a_hold(ledger_path):
     async with open_ledger(ledger_path) as ledger:
         await ledger.set_parked("phone-1", True, "enters a password")

@@ -65,6 +65,7 @@ async def fill(ledger: Ledger) -> None:
         (pending("[red]nobody knows"), nobody_knows),
         (pending("both"), committed),
         (pending("both", "phone-old"), committed),
+        (pending("moved", "phone-old"), committed),
     ):
         await ledger.accept(receipt, b"tap", 1, COMMAND)
         await ledger.settle(msgspec.structs.replace(receipt, **final))
@@ -101,11 +102,11 @@ class Edge:
             yield ledger
             nursery.cancel_scope.cancel()
 
-    async def says(self, *arguments: str) -> Result:
+    async def says(self, *arguments: str, columns: int = 140) -> Result:
         """What `edge-daemon receipts` says; never a traceback."""
         command = ["receipts", *arguments, "--config", str(self.path)]
         result = await trio.to_thread.run_sync(
-            partial(CliRunner().invoke, main, command, env={"COLUMNS": "140", "SUDO_USER": "jo"})
+            partial(CliRunner().invoke, main, command, env={"COLUMNS": str(columns), "SUDO_USER": "jo"})
         )
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         return result
@@ -146,20 +147,20 @@ def filled(edge: Edge, request: pytest.FixtureRequest) -> Open:
 
 async def test_the_newest_come_first_and_filters_choose(edge, filled) -> None:
     async with filled():
-        every = ["late", "both", "both", "[red]nobody knows", "refused", "done"]
+        every = ["late", "moved", "both", "both", "[red]nobody knows", "refused", "done"]
         assert keys(await edge.shows("list")) == every
         assert keys(await edge.shows("list", "--limit", "2")) == every[:2]
-        assert keys(await edge.shows("list", "--device", "phone-old")) == ["both"]
+        assert keys(await edge.shows("list", "--device", "phone-old")) == ["moved", "both"]
         assert keys(await edge.shows("list", "--needs-review")) == ["[red]nobody knows"]
         assert keys(await edge.shows("list", "--since", "2025-06-01T18:00+00:00")) == ["late"]
         assert keys(await edge.shows("list", "--since", "1h")) == []
         for status, key in (("unknown", "[red]nobody knows"), ("failed", "refused"), ("pending", "late")):
             assert keys(await edge.shows("list", "--status", status)) == [key]
-        table = await edge.says("list", "--limit", "4")
+        table = await edge.says("list", "--limit", "5")
         assert "[red]nobody knows" in table.stdout
         assert "unknown: look" in table.stdout
         assert "there are more" in table.stdout
-        assert "no such receipts" in (await edge.says("list", "--device", "phone-9")).stdout
+        assert "no such receipts" in (await edge.says("list", "--since", "1h")).stdout
 
 
 async def test_one_is_shown_with_everything_it_says(edge, filled) -> None:
@@ -179,12 +180,43 @@ async def test_one_is_shown_with_everything_it_says(edge, filled) -> None:
         assert "no receipt by key never-sent on phone-1" in missing.stderr
 
 
+async def test_a_time_by_a_clock_that_no_plane_set_is_told_and_not_which_where_that_is_not_known(
+    edge,
+) -> None:
+    async with edge.running() as ledger:
+        asked = pending("recovered")
+        await ledger.accept(asked, b"tap", 1, COMMAND)
+        unsynced = {"status": "committed", "committed_at": "1970-01-01T00:00:01.000Z", "clock_synced": False}
+        await ledger.settle(msgspec.structs.replace(asked, **unsynced))
+        shown = (await edge.says("show", "recovered")).stdout
+        listed = (await edge.says("list")).stdout
+    requested = next(line for line in shown.splitlines() if line.startswith("requested"))
+    assert requested.split() == ["requested", "2025-06-01T12:00:00.000Z"]
+    for text in (shown, listed):
+        assert "when it was requested, or when it ended, is by the machine's own clock" in " ".join(
+            text.split()
+        )
+
+
+async def test_a_text_takes_no_more_room_in_the_list_than_a_tap(edge) -> None:
+    digest = "0123456789abcdef" * 2
+    async with edge.running() as ledger:
+        tap = pending("run-42-step-7")
+        text = pending("run-42-step-8", action="typeText", args_summary={"characters": 12, "digest": digest})
+        await ledger.accept(tap, b"tap", 1, COMMAND)
+        await ledger.accept(text, b"text", 1, COMMAND)
+        lines = [line for line in (await edge.says("list", columns=80)).stdout.splitlines() if line[0] == "│"]
+        assert digest in (await edge.says("show", "run-42-step-8")).stdout
+    newest, older = (number for number, line in enumerate(lines) if "12:00:00" in line)
+    assert older - newest <= len(lines) - older
+
+
 async def test_everything_is_exported_oldest_first_to_a_private_file(edge, filled) -> None:
     async with filled():
         file = edge.directory / "receipts.jsonl"
-        assert await edge.shows("export", "-o", str(file)) == {"receipts": 6, "file": str(file)}
+        assert await edge.shows("export", "-o", str(file)) == {"receipts": 7, "file": str(file)}
         lines = file.read_bytes().splitlines()
-        oldest_first = ["done", "refused", "[red]nobody knows", "both", "both", "late"]
+        oldest_first = ["done", "refused", "[red]nobody knows", "both", "both", "moved", "late"]
         assert keys([json.loads(line) for line in lines]) == oldest_first
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert (await edge.says("export")).stdout.encode().splitlines() == lines
@@ -209,9 +241,44 @@ async def test_a_device_that_is_no_longer_configured_is_asked_for_by_name(edge) 
     async with edge.running() as ledger:
         await fill(ledger)
         assert (await edge.shows("show", "both", "--device", "phone-old"))["deviceId"] == "phone-old"
-        unknown = await edge.says("show", "never-sent", "--device", "phone-old")
-    assert unknown.exit_code == 2
-    assert "this edge has no device 'phone-old'" in unknown.stderr
+        never = await edge.says("show", "never-sent", "--device", "phone-old")
+    assert never.exit_code == 2
+    assert "no receipt by key never-sent on phone-old: nothing was executed for it" in never.stderr
+
+
+async def test_a_key_is_looked_up_on_devices_that_are_no_longer_configured_too(edge, filled) -> None:
+    async with filled():
+        assert (await edge.shows("show", "moved"))["deviceId"] == "phone-old"
+        several = await edge.says("show", "both")
+        assert several.exit_code == 2
+        assert "phone-1 (committed), phone-old (committed): choose one with --device" in several.stderr
+        missing = await edge.says("show", "never-sent")
+        assert "no receipt by key never-sent on phone-1, phone-old: nothing was" in " ".join(
+            missing.stderr.split()
+        )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("show", "done"), ("list",), ("list", "--needs-review"), ("export",)],
+    ids=lambda arguments: " ".join(arguments),
+)
+async def test_of_a_device_that_nobody_knows_nothing_is_said_but_that(edge, filled, arguments) -> None:
+    async with filled():
+        said = await edge.says(*arguments, "--device", "phone-l")
+    assert said.exit_code == 2
+    assert said.stdout == ""
+    assert "unknown device 'phone-l'" in said.stderr
+    assert "known: phone-1, phone-old" in said.stderr
+    assert "executed" not in said.stderr
+
+
+async def test_of_a_configured_device_that_has_no_receipts_yet_nothing_was_executed(edge) -> None:
+    async with edge.running():
+        running = await edge.says("show", "done", "--device", "phone-1")
+    stopped = await edge.says("show", "done", "--device", "phone-1")
+    for said in (running, stopped):
+        assert "no receipt by key done on phone-1: nothing was executed for it" in said.stderr
 
 
 async def test_a_persons_word_is_kept_with_who_when_and_why(edge) -> None:

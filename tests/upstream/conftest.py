@@ -120,6 +120,7 @@ class MemoryRig:
         self.executed: list[str] = []
         self.gate = trio.Event()
         self.gate.set()
+        self.disk_refuses = False
         self.begun = trio.Event()
         self.picture = JPEG
         self.looks_gate = trio.Event()
@@ -311,7 +312,11 @@ class MemoryRig:
         start = query.cursor or 0
         found = [entry.receipt for entry in entries[start:] if query.takes(entry.receipt)][: query.limit]
         end = start + query.limit
-        return ReceiptPage(receipts=tuple(found), next=end if end < len(entries) else None)
+        return ReceiptPage(
+            receipts=tuple(found),
+            next=end if end < len(entries) else None,
+            devices=tuple(sorted({device_id for device_id, _ in self.ledger})),
+        )
 
     async def resolve_receipt(
         self, device_id: str, key: str, outcome: ResolvedAs, note: str, actor: Actor
@@ -339,6 +344,8 @@ class MemoryRig:
 
     async def take_hold(self, device_id: str, hint: str, owner: str) -> None:
         self._device(device_id)
+        if self.disk_refuses:
+            raise Refused("storage_unavailable", "the disk is full")
         holder = self.holds.setdefault(device_id, owner)
         if holder != owner:
             raise Refused("leased", f"{holder} holds it", hint=hint)
