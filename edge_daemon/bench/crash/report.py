@@ -127,6 +127,7 @@ class CrashReport:
                 "plane_cuts": self.killed.plane_cuts,
                 "keys": self.killed.keys,
                 "touches": self.killed.touches,
+                "felt": dict(sorted(self.killed.felt.items())),
                 "committed": self.killed.committed,
                 "s_per_kill": round(self.killed.wall_s / self.killed.kills, 2) if self.killed.kills else None,
                 **self.killed.figures,

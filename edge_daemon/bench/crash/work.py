@@ -97,6 +97,7 @@ async def _kill(task: KillReal, on_progress: Callable[[int], None]) -> Killed:
         report.plane_cuts,
         report.keys,
         report.touches,
+        report.felt,
         report.committed,
         figures_of(report.counts),
         report.problems,
