@@ -19,7 +19,7 @@ from edge_daemon.bench.crash.real_felt import felt_by
 from edge_daemon.bench.crash.real_hand import Glass
 from edge_daemon.bench.crash.real_kills import kill_many
 from edge_daemon.bench.crash.real_leaks import leaks
-from edge_daemon.bench.crash.real_notes import Contact, Entry, Felt, PhoneLog, Symbol, Wish
+from edge_daemon.bench.crash.real_notes import Contact, Entry, Felt, Flap, PhoneLog, Symbol, Wish
 from edge_daemon.bench.crash.real_wishes import KEYS, Wishes, number_at, place_um, press
 from edge_daemon.bench.crash.tasks import KillReal, encode
 from edge_daemon.bench.undertaker import Undertaker, left_at_the_end
@@ -85,6 +85,12 @@ VIOLATIONS = {
         {"kills_ns": (2 * S,)},
         {"unknown": 1, "unknown_outside_window": 1},
     ),
+    "unknown, and long done when its cable went": (
+        entry(UNKNOWN, final_ns=9 * S),
+        Felt(1, 1, 2 * S),
+        {"flaps": {"hand": (Flap(3 * S, opened_ns=4 * S),)}},
+        {"unknown": 1, "unknown_outside_window": 1},
+    ),
     "unknown, and its board restarted after that had been settled": (
         entry({**UNKNOWN, "finishedNs": 150}, final_ns=300),
         WHOLE,
@@ -101,16 +107,41 @@ def test_each_violation_is_counted(what: str) -> None:
     assert judged(one, felt, **world) == Counts(**expected)
 
 
-def test_unknown_is_allowed_where_its_board_restarted_or_broke_it_off() -> None:
+def test_unknown_is_allowed_where_its_board_restarted_or_a_part_of_it_was_felt() -> None:
     restarted = {"resets_ns": {"hand": (200,), "hid": ()}}
     assert judged(entry(UNKNOWN, final_ns=300), WHOLE, **restarted) == Counts(unknown=1)
     assert judged(entry(UNKNOWN, wish=TEXT, final_ns=300), PART) == Counts(unknown=1)
     assert judged(entry(UNKNOWN, wish=SWIPE, final_ns=300), PART) == Counts(unknown=1)
-    at_the_last_character = {"kills_ns": (2 * S,)}
-    ended = Felt(1, 1, 2 * S + 600_000_000)
-    assert judged(entry(UNKNOWN, wish=TEXT, final_ns=9 * S), ended, **at_the_last_character) == Counts(
-        unknown=1
-    )
+
+
+MS = 10**6
+BROKEN_OFF_AT_ITS_END = {
+    "by the deadman after a kill": (TEXT, Felt(1, 1, 2600 * MS), {"kills_ns": (2000 * MS,)}),
+    "by the deadman while the cable was gone": (
+        TEXT,
+        Felt(1, 1, 2600 * MS),
+        {"flaps": {"hid": (Flap(2000 * MS),)}},
+    ),
+    "by the daemon's return": (
+        TAP,
+        Felt(1, 1, 2200 * MS),
+        {"flaps": {"hand": (Flap(2000 * MS, opened_ns=2250 * MS),)}},
+    ),
+    "before it could tell whether it had arrived": (TAP, NOTHING, {"flaps": {"hand": (Flap(2000 * MS),)}}),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN_OFF_AT_ITS_END)
+def test_unknown_is_allowed_where_it_ended_just_when_the_board_broke_it_off(how: str) -> None:
+    wish, felt, world = BROKEN_OFF_AT_ITS_END[how]
+    assert judged(entry(UNKNOWN, wish=wish, final_ns=9000 * MS), felt, **world) == Counts(unknown=1)
+    of_the_other_board = {
+        what: {"hid" if kind == "hand" else "hand": flaps for kind, flaps in value.items()}
+        for what, value in world.items()
+        if what == "flaps"
+    }
+    outside = Counts(unknown=1, unknown_outside_window=1)
+    assert judged(entry(UNKNOWN, wish=wish, final_ns=9000 * MS), felt, **of_the_other_board) == outside
 
 
 def asked(number: int, wish: Wish, at_ns: int = 0) -> Entry:

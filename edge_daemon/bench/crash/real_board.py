@@ -1,15 +1,17 @@
 """One board for the real kills: its firmware in a process of its own, behind a real pty."""
 
 import socket
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import trio
 
-from edge_daemon.bench.crash.real_notes import BoardKind
+from edge_daemon.bench.crash.real_notes import BoardKind, Flap
 from edge_daemon.bench.twin.boards import ROM_TEXT, BoardProcess, BoardSpec, ResetCause, Runtime
 from edge_daemon.bench.twin.line import SerialLine
 
@@ -19,7 +21,9 @@ class RealBoard(ABC):
 
     def __init__(self, kind: BoardKind, name: str, uid: str, directory: Path, runtime: Runtime) -> None:
         self.name = name
+        self.flaps: list[Flap] = []
         self._line = SerialLine(directory / "by-id" / f"usb-{name}", np.random.default_rng(0))
+        self._line.listener = self._heard
         self._wire_path = directory / f"{name}.wire"
         # The board's counter of boots and its log are named after its kind: a folder for each board.
         folder = directory / name
@@ -54,6 +58,21 @@ class RealBoard(ABC):
         await self._board.kill()
         await self._power_on("watchdog")
 
+    async def flap(self, away_s: float) -> None:
+        """The cable goes, and comes back after so long; the board goes on."""
+        assert self._nursery is not None
+        trio.lowlevel.notify_closing(self._line.fds()[0])
+        self._line.unplug()
+        flap = Flap(time.monotonic_ns())
+        await trio.sleep(away_s)
+        self._line.plug()
+        self.flaps.append(flap)
+        self._nursery.start_soon(self._carry, self._line.fds()[0])
+
+    def _heard(self, direction: Literal["to_board", "to_host"], data: bytes) -> None:
+        if direction == "to_board" and self.flaps and not self.flaps[-1].opened_ns:
+            self.flaps[-1].opened_ns = time.monotonic_ns()
+
     async def _power_on(self, cause: ResetCause) -> None:
         assert self._nursery is not None
         for fd in self._line.fds()[1:]:
@@ -71,7 +90,8 @@ class RealBoard(ABC):
                 await trio.lowlevel.wait_readable(fd)
             except trio.ClosedResourceError:
                 return
-            self._line.pump(fd)
+            if fd in self._line.fds():
+                self._line.pump(fd)
 
     @contextmanager
     def _plugged(self) -> Iterator[None]:

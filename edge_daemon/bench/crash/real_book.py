@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edge_daemon.bench.crash.oracle import Counts
-from edge_daemon.bench.crash.real_notes import BoardKind, Entry, Felt, Message
+from edge_daemon.bench.crash.real_notes import BoardKind, Entry, Felt, Flap, Message
 
 _NOTHING = Felt()
 _BROKEN_OFF_AFTER_NS = (300_000_000, 1_500_000_000)
-"""When a board whose host was killed breaks off what it does: its deadman, 600 ms after the last heartbeat, and what a
-busy machine adds. A text or a drag may just have ended on the phone then."""
+"""When a board whose host fell silent breaks off what it does: its deadman, 600 ms after the last heartbeat, and what a
+busy machine adds. The last of it may have been felt just then, with the board not done yet."""
+_BROKEN_OFF_BEFORE_NS = (-20_000_000, 150_000_000)
+"""The same where the host came back sooner: how long before that the last of it was felt. A hand still has to lift."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Seen:
     resets_ns: Mapping[BoardKind, Sequence[int]] = field(default_factory=dict)
     kills_ns: Sequence[int] = ()
     """When the daemon was killed."""
+    flaps: Mapping[BoardKind, Sequence[Flap]] = field(default_factory=dict)
 
 
 def judge_entries(entries: Sequence[Entry], seen: Mapping[str, Seen], say: Callable[[str], None]) -> Counts:
@@ -103,12 +106,24 @@ def _judge_unknown(
 def _may_be_unknown(entry: Entry, felt: Felt, world: Seen) -> bool:
     """Its board forgot it by a restart, or broke it off, as a part of it on the phone shows."""
     resets_ns = world.resets_ns.get(entry.wish.board, ())
+    flaps = world.flaps.get(entry.wish.board, ())
     told_ns = entry.final_ns or max(resets_ns, default=0)
     until_ns = min(told_ns, (entry.receipt or {}).get("finishedNs", told_ns))
-    if any(entry.first_sent_ns <= at_ns <= until_ns for at_ns in resets_ns):
+    if felt.parts or any(entry.first_sent_ns <= at_ns <= until_ns for at_ns in resets_ns):
         return True
+    if not felt.times:
+        # A hand that was on its way down to the glass cannot tell whether it had arrived.
+        flapped = any(entry.first_sent_ns <= flap.at_ns <= until_ns for flap in flaps)
+        return entry.wish.board == "hand" and flapped
+    return _ended_when_broken_off(felt.last_ns, [*world.kills_ns, *(flap.at_ns for flap in flaps)], flaps)
+
+
+def _ended_when_broken_off(last_ns: int, silent_ns: Sequence[int], flaps: Sequence[Flap]) -> bool:
     low_ns, high_ns = _BROKEN_OFF_AFTER_NS
-    return felt.parts > 0 or any(low_ns <= felt.last_ns - at_ns <= high_ns for at_ns in world.kills_ns)
+    if any(low_ns <= last_ns - at_ns <= high_ns for at_ns in silent_ns):
+        return True
+    low_ns, high_ns = _BROKEN_OFF_BEFORE_NS
+    return any(low_ns <= flap.opened_ns - last_ns <= high_ns for flap in flaps)
 
 
 def _name(entry: Entry) -> str:

@@ -17,6 +17,7 @@ from typing import Literal
 import trio
 
 from edge_daemon.bench.crash.oracle import Counts
+from edge_daemon.bench.crash.real_board import RealBoard
 from edge_daemon.bench.crash.real_book import Seen, judge_entries
 from edge_daemon.bench.crash.real_felt import felt_by
 from edge_daemon.bench.crash.real_leaks import leaks
@@ -45,6 +46,12 @@ _CUT_SHARE = 0.25
 _CUT_BEFORE_S = (0.0, 0.05)
 _RESET_SHARE = 0.1
 """How often a board loses its memory at the same time, as in a power cut."""
+_TROUBLE_SHARE = 0.3
+_RESET_RATHER = 0.3
+_TROUBLE_S = (0.0, 0.3)
+"""How often a board restarts, or rather its cable goes, in a daemon's life, and how long after the first acceptance."""
+_AWAY_S = (0.05, 0.4)
+"""How long a cable is gone."""
 
 
 @dataclass
@@ -55,6 +62,7 @@ class KillReport:
     kills: int = 0
     moments: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOMENTS, 0))
     board_resets: int = 0
+    cable_flaps: int = 0
     plane_cuts: int = 0
     keys: int = 0
     touches: int = 0
@@ -154,6 +162,9 @@ class _Killer:
         """The daemon is running: when every phone is there and has been asked, at a random moment of the work."""
         await self._sender.online()
         await self._sender.at_work()
+        if self._rng.random() < _TROUBLE_SHARE:
+            await trio.sleep(self._rng.uniform(*_TROUBLE_S))
+            await (self._reset_a_board() if self._rng.random() < _RESET_RATHER else self._flap())
         await trio.sleep(self._rng.uniform(*_AT_WORK_S))
         if self._rng.random() < _CUT_SHARE:
             self._report.plane_cuts += 1
@@ -167,11 +178,23 @@ class _Killer:
         self._report.kills += 1
         self._report.moments[moment] += 1
         if self._rng.random() < _RESET_SHARE:
-            device = self._rng.choice(DEVICES)
-            kind, board = self._rng.choice(list(self._rig.phones[device].boards.items()))
-            self._report.board_resets += 1
-            self.resets_ns[device][kind].append(time.monotonic_ns())
-            await board.reset()
+            await self._reset_a_board()
+
+    async def _flap(self) -> None:
+        _, _, board = self._a_board()
+        self._report.cable_flaps += 1
+        await board.flap(self._rng.uniform(*_AWAY_S))
+
+    def _a_board(self) -> tuple[str, BoardKind, RealBoard]:
+        device = self._rng.choice(DEVICES)
+        kind, board = self._rng.choice(list(self._rig.phones[device].boards.items()))
+        return device, kind, board
+
+    async def _reset_a_board(self) -> None:
+        device, kind, board = self._a_board()
+        self._report.board_resets += 1
+        self.resets_ns[device][kind].append(time.monotonic_ns())
+        await board.reset()
 
 
 def _seen(
@@ -180,4 +203,5 @@ def _seen(
     felt, strays = felt_by(entries, phone.log)
     if phone.keys.keys_down:
         strays.append(f"{phone.keys.keys_down} keys are still down when everything had healed")
-    return Seen(felt, strays, resets_ns, kills_ns)
+    flaps = {kind: board.flaps for kind, board in phone.boards.items()}
+    return Seen(felt, strays, resets_ns, kills_ns, flaps)

@@ -95,6 +95,15 @@ class PhoneLog:
     """What nobody asks for here: contacts of the keyboard's own touch screen."""
 
 
+@dataclass
+class Flap:
+    """A board's cable went and came back; power stayed."""
+
+    at_ns: int
+    opened_ns: int = 0
+    """When the board heard the daemon again, with which it breaks off what it does; 0: not before the end."""
+
+
 @dataclass(frozen=True)
 class Felt:
     """How often a phone felt one key's action begin, how often the whole of it, and when it felt the last of it."""

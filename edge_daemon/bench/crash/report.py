@@ -124,6 +124,7 @@ class CrashReport:
                 "kills": self.killed.kills,
                 "moments": self.killed.moments,
                 "board_resets": self.killed.board_resets,
+                "cable_flaps": self.killed.cable_flaps,
                 "plane_cuts": self.killed.plane_cuts,
                 "keys": self.killed.keys,
                 "touches": self.killed.touches,

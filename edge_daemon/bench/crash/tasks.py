@@ -129,6 +129,7 @@ class Killed(msgspec.Struct, tag="killed"):
     kills: int = 0
     moments: dict[str, int] = msgspec.field(default_factory=dict)
     board_resets: int = 0
+    cable_flaps: int = 0
     plane_cuts: int = 0
     keys: int = 0
     touches: int = 0
@@ -140,7 +141,16 @@ class Killed(msgspec.Struct, tag="killed"):
     wall_s: float = 0.0
 
     def add(self, other: "Killed") -> None:
-        for name in ("kills", "board_resets", "plane_cuts", "keys", "touches", "committed", "wall_s"):
+        for name in (
+            "kills",
+            "board_resets",
+            "cable_flaps",
+            "plane_cuts",
+            "keys",
+            "touches",
+            "committed",
+            "wall_s",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for ours, theirs in ((self.moments, other.moments), (self.felt, other.felt)):
             for name, count in theirs.items():

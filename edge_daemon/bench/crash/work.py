@@ -94,6 +94,7 @@ async def _kill(task: KillReal, on_progress: Callable[[int], None]) -> Killed:
         report.kills,
         report.moments,
         report.board_resets,
+        report.cable_flaps,
         report.plane_cuts,
         report.keys,
         report.touches,
