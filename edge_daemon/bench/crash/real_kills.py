@@ -17,7 +17,6 @@ from typing import Literal
 import trio
 
 from edge_daemon.bench.crash.oracle import Counts
-from edge_daemon.bench.crash.real_board import RealBoard
 from edge_daemon.bench.crash.real_book import Seen, judge_entries
 from edge_daemon.bench.crash.real_felt import felt_by
 from edge_daemon.bench.crash.real_leaks import leaks
@@ -48,8 +47,8 @@ _RESET_SHARE = 0.1
 """How often a board loses its memory at the same time, as in a power cut."""
 _TROUBLE_SHARE = 0.3
 _RESET_RATHER = 0.3
-_TROUBLE_S = (0.0, 0.3)
-"""How often a board restarts, or rather its cable goes, in a daemon's life, and how long after the first acceptance."""
+_TROUBLE_S = (0.0, 0.2)
+"""How often a board restarts, or rather its cable goes, while the daemon lives: so long after it was given an action."""
 _AWAY_S = (0.05, 0.4)
 """How long a cable is gone."""
 
@@ -163,8 +162,7 @@ class _Killer:
         await self._sender.online()
         await self._sender.at_work()
         if self._rng.random() < _TROUBLE_SHARE:
-            await trio.sleep(self._rng.uniform(*_TROUBLE_S))
-            await (self._reset_a_board() if self._rng.random() < _RESET_RATHER else self._flap())
+            await self._trouble()
         await trio.sleep(self._rng.uniform(*_AT_WORK_S))
         if self._rng.random() < _CUT_SHARE:
             self._report.plane_cuts += 1
@@ -178,23 +176,24 @@ class _Killer:
         self._report.kills += 1
         self._report.moments[moment] += 1
         if self._rng.random() < _RESET_SHARE:
-            await self._reset_a_board()
+            device = self._rng.choice(DEVICES)
+            await self._reset(device, self._rng.choice(list(self._rig.phones[device].boards)))
 
-    async def _flap(self) -> None:
-        _, _, board = self._a_board()
-        self._report.cable_flaps += 1
-        await board.flap(self._rng.uniform(*_AWAY_S))
+    async def _trouble(self) -> None:
+        """A board that has an action to carry out restarts, or its cable goes; the daemon lives."""
+        entry = await self._sender.next_at_a_board()
+        await trio.sleep(self._rng.uniform(*_TROUBLE_S))
+        if self._rng.random() < _RESET_RATHER:
+            await self._reset(entry.device, entry.wish.board)
+        else:
+            self._report.cable_flaps += 1
+            board = self._rig.phones[entry.device].boards[entry.wish.board]
+            await board.flap(self._rng.uniform(*_AWAY_S))
 
-    def _a_board(self) -> tuple[str, BoardKind, RealBoard]:
-        device = self._rng.choice(DEVICES)
-        kind, board = self._rng.choice(list(self._rig.phones[device].boards.items()))
-        return device, kind, board
-
-    async def _reset_a_board(self) -> None:
-        device, kind, board = self._a_board()
+    async def _reset(self, device: str, kind: BoardKind) -> None:
         self._report.board_resets += 1
         self.resets_ns[device][kind].append(time.monotonic_ns())
-        await board.reset()
+        await self._rig.phones[device].boards[kind].reset()
 
 
 def _seen(

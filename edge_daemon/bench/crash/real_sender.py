@@ -33,6 +33,8 @@ class Sender:
         self._pushed = 0
         self.accepted = 0
         """How often a plane was told so."""
+        self._dispatched: list[Entry] = []
+        """Those that a board has, by what a plane was told; the last one last."""
 
     def stop(self) -> None:
         """No new keys; what is under way goes on."""
@@ -67,6 +69,13 @@ class Sender:
         before = self.accepted
         with trio.fail_after(ONLINE_S):
             await self._plane.wait_until(lambda: self.accepted > before)
+
+    async def next_at_a_board(self) -> Entry:
+        """The next action that a board has, by what the plane is told. Raises trio.TooSlowError."""
+        before = len(self._dispatched)
+        with trio.fail_after(ONLINE_S):
+            await self._plane.wait_until(lambda: len(self._dispatched) > before)
+        return self._dispatched[-1]
 
     async def shown(self) -> None:
         """Until something was committed of a hand and of a keyboard. Raises trio.TooSlowError."""
@@ -152,6 +161,8 @@ class Sender:
                 self.accepted += 1
                 newest = max(entry.token, self._accepted_tokens[entry.device])
                 self._accepted_tokens[entry.device] = newest
+            elif progress["stage"] == "dispatched":
+                self._dispatched.append(entry)
 
         try:
             answer = await self._plane.dispatch(
