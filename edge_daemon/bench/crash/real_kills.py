@@ -48,7 +48,7 @@ _RESET_SHARE = 0.1
 _TROUBLE_SHARE = 0.3
 _RESET_RATHER = 0.3
 _TROUBLE_S = (0.0, 0.2)
-"""How often a board restarts, or rather its cable goes, while the daemon lives: so long after it was given an action."""
+"""How often a board restarts, or rather its cable goes, while the daemon lives: so long after it got an action."""
 _AWAY_S = (0.05, 0.4)
 """How long a cable is gone."""
 
