@@ -1,6 +1,5 @@
 """The real process tree for the kills: boards behind ptys, a camera, files, the daemon as a process of its own."""
 
-import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,12 +12,14 @@ import numpy as np
 import trio
 
 from calibration.result import DeviceCalibration
-from calibration.screen import ScreenGeometry
 from calibration.store import CalibrationStore
-from edge_daemon.bench.crash.real_hand import Press, RealHand
+from edge_daemon.bench.crash.real_board import RealBoard
+from edge_daemon.bench.crash.real_hand import RealHand
+from edge_daemon.bench.crash.real_keys import RealKeys
+from edge_daemon.bench.crash.real_notes import BoardKind, PhoneLog
+from edge_daemon.bench.crash.real_wishes import ORIGIN_MM, SCREEN
 from edge_daemon.bench.daemon_process import DaemonProcess, running_daemon
 from edge_daemon.bench.exact import exact_calibration
-from edge_daemon.bench.link.presses import SAME_PLACE_UM
 from edge_daemon.bench.rigfile import RigFiles
 from edge_daemon.bench.stage import StageFailed
 from edge_daemon.bench.twin.boards import Runtime, available_runtime
@@ -26,10 +27,6 @@ from edge_daemon.bench.twin.mjpeg import MjpegServer, Part
 from edge_daemon.staff.conditions import conditions_of
 from edge_daemon.upstream.client import connect_staff
 
-SCREEN = ScreenGeometry(width_px=1080, height_px=1800, width_mm=60.0, height_mm=100.0)
-_ORIGIN_MM = 10.0
-"""The screen's top left corner in hand millimetres, both axes; the axes run the same way."""
-_FIRST_MM, _PITCH_MM, _ROW = 4.0, 1.0, 50
 _PICTURE = (1280, 720)
 _PICTURE_EVERY_S = 0.5
 ONLINE_S = 30.0
@@ -42,6 +39,8 @@ state_dir = "{state}"
 unix_socket = "{plane}"
 [staff]
 unix_socket = "{staff}"
+[log]
+level = "debug"
 [cameras.cam-1]
 type = "http_mjpeg"
 url = "http://127.0.0.1:{camera_port}/stream?extra_headers=1"
@@ -49,9 +48,13 @@ url = "http://127.0.0.1:{camera_port}/stream?extra_headers=1"
 _DEVICE = """\
 [boards.{hand}]
 kind = "hand"
-port = "{port}"
+port = "{hand_port}"
+[boards.{keys}]
+kind = "hid"
+port = "{keys_port}"
 [devices.{device}]
 hand = "{hand}"
+hid = "{keys}"
 camera = "cam-1"
 [devices.{device}.motion]
 park_x_mm = 10.0
@@ -68,41 +71,30 @@ height_mm = {height_mm}
 """
 
 
-def place_grid(number: int) -> tuple[float, float]:
-    """A place of its own for each key, in grid units, so that a touch says whose it is."""
-    x_mm, y_mm = _place_mm(number)
-    return x_mm / SCREEN.width_mm * 1000.0, y_mm / SCREEN.height_mm * 1000.0
-
-
-def number_at(press: Press) -> int | None:
-    """Whose place was touched; None when it is nobody's."""
-    x_mm, y_mm = press.x_um / 1000.0 - _ORIGIN_MM, press.y_um / 1000.0 - _ORIGIN_MM
-    column, row = round((x_mm - _FIRST_MM) / _PITCH_MM), round((y_mm - _FIRST_MM) / _PITCH_MM)
-    number = row * _ROW + column
-    at_x_mm, at_y_mm = _place_mm(number)
-    near = math.hypot(x_mm - at_x_mm, y_mm - at_y_mm) * 1000.0 <= SAME_PLACE_UM
-    return number if near and 0 <= column < _ROW and row >= 0 else None
-
-
-def _place_mm(number: int) -> tuple[float, float]:
-    row, column = divmod(number, _ROW)
-    return _FIRST_MM + _PITCH_MM * column, _FIRST_MM + _PITCH_MM * row
-
-
 def _calibration() -> DeviceCalibration:
     """Of a hand without any error: where its touches land is not what is tried here."""
     return exact_calibration(
-        SCREEN, _ORIGIN_MM, 0.2, _PICTURE, homography=(0.01, 0.0, -0.3, 0.0, 0.01, -0.4, 0.0, 0.0, 1.0)
+        SCREEN, ORIGIN_MM, 0.2, _PICTURE, homography=(0.01, 0.0, -0.3, 0.0, 0.01, -0.4, 0.0, 0.0, 1.0)
     )
+
+
+class RealPhone:
+    """One phone with a hand over it and a keyboard at its plug, and what it felt of both."""
+
+    def __init__(self, number: int, directory: Path, runtime: Runtime) -> None:
+        self.log = PhoneLog()
+        self.hand = RealHand(self.log, f"hand-{number}", f"4c4e4b01{number:08x}", directory, runtime)
+        self.keys = RealKeys(self.log, f"keys-{number}", f"4c4e4b02{number:08x}", directory, runtime)
+        self.boards: dict[BoardKind, RealBoard] = {"hand": self.hand, "hid": self.keys}
 
 
 @dataclass
 class RealRig:
-    """What is killed, and who saw what it did. `hands` by device id."""
+    """What is killed, and who saw what it did. `phones` by device id."""
 
     files: RigFiles
     daemon: DaemonProcess
-    hands: dict[str, RealHand]
+    phones: dict[str, RealPhone]
 
 
 @asynccontextmanager
@@ -115,20 +107,18 @@ async def open_real_rig(
     """
     files = RigFiles(directory)
     kind = runtime or available_runtime()
-    hands = {
-        device: RealHand(f"hand-{number}", f"4c4e4b01{number:08x}", directory, kind)
-        for number, device in enumerate(devices, start=1)
-    }
+    phones = {device: RealPhone(number, directory, kind) for number, device in enumerate(devices, start=1)}
     server = MjpegServer()
     server.open()
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_film, server)
-            for hand in hands.values():
-                await nursery.start(hand.run)
-            _write_config(files, hands, server.port)
+            for phone in phones.values():
+                for board in phone.boards.values():
+                    await nursery.start(board.run)
+            _write_config(files, phones, server.port)
             async with running_daemon(files.config, files.log) as daemon:
-                rig = RealRig(files, daemon, hands)
+                rig = RealRig(files, daemon, phones)
                 await _calibrate(rig)
                 yield rig
             nursery.cancel_scope.cancel()
@@ -148,14 +138,16 @@ async def _film(server: MjpegServer) -> None:
         await trio.sleep(_PICTURE_EVERY_S)
 
 
-def _write_config(files: RigFiles, hands: dict[str, RealHand], camera_port: int) -> None:
+def _write_config(files: RigFiles, phones: dict[str, RealPhone], camera_port: int) -> None:
     text = _CONFIG.format(
         state=files.state, plane=files.plane_socket, staff=files.staff_socket, camera_port=camera_port
     )
-    for device, hand in hands.items():
+    for device, phone in phones.items():
         text += _DEVICE.format(
-            hand=hand.name,
-            port=hand.port,
+            hand=phone.hand.name,
+            hand_port=phone.hand.port,
+            keys=phone.keys.name,
+            keys_port=phone.keys.port,
             device=device,
             width_px=SCREEN.width_px,
             height_px=SCREEN.height_px,
@@ -166,7 +158,7 @@ def _write_config(files: RigFiles, hands: dict[str, RealHand], camera_port: int)
 
 
 async def _calibrate(rig: RealRig) -> None:
-    """Stores the calibrations as staff would, once hands and camera have announced themselves."""
+    """Stores the calibrations as staff would, once boards and camera have announced themselves."""
     waiting_for = "the daemon's answer"
     with trio.move_on_after(ONLINE_S):
         async with connect_staff(rig.files.staff_socket, "bench") as staff:
@@ -176,7 +168,7 @@ async def _calibrate(rig: RealRig) -> None:
                     break
                 waiting_for = f"{offline[0].device_id}, {offline[0].status}: {offline[0].status_reason}"
                 await trio.sleep(0.05)
-            for device in rig.hands:
+            for device in rig.phones:
                 conditions = conditions_of(await staff.rig_facts(device))
                 store = CalibrationStore(rig.files.calibration_root, device)
                 store.save(_calibration(), conditions, origin="calibrated")

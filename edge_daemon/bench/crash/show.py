@@ -113,10 +113,12 @@ def lines_of(figures: Json) -> list[str]:
     kills = figures["real_kills"]
     if kills["kills"]:
         moments = ", ".join(f"{count} {moment}" for moment, count in kills["moments"].items())
+        felt = ", ".join(f"{what} {count}" for what, count in kills["felt"].items())
         lines.append(
             f"{kills['kills']} kills of real processes ({moments}), {kills['board_resets']} with a board's restart, "
+            f"{kills['cable_flaps']} with a cable that went and came back, "
             f"{kills['plane_cuts']} after the plane was cut off: {kills['keys']} keys, {kills['touches']} touches, "
-            f"{kills['s_per_kill']} s a kill"
+            f"{kills['s_per_kill']} s a kill; as the phones felt it: {felt}"
         )
     if figures["cost"] is not None:
         lines.append(f"cost: {_cost(figures['cost'])}")

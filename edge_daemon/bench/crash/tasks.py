@@ -129,19 +129,32 @@ class Killed(msgspec.Struct, tag="killed"):
     kills: int = 0
     moments: dict[str, int] = msgspec.field(default_factory=dict)
     board_resets: int = 0
+    cable_flaps: int = 0
     plane_cuts: int = 0
     keys: int = 0
     touches: int = 0
+    felt: dict[str, int] = msgspec.field(default_factory=dict)
+    """Keys by what was asked for and how much of it a phone felt."""
     committed: int = 0
     figures: Figures = msgspec.field(default_factory=lambda: figures_of(Counts()))
     problems: list[str] = msgspec.field(default_factory=list)
     wall_s: float = 0.0
 
     def add(self, other: "Killed") -> None:
-        for name in ("kills", "board_resets", "plane_cuts", "keys", "touches", "committed", "wall_s"):
+        for name in (
+            "kills",
+            "board_resets",
+            "cable_flaps",
+            "plane_cuts",
+            "keys",
+            "touches",
+            "committed",
+            "wall_s",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name, count in other.moments.items():
-            self.moments[name] = self.moments.get(name, 0) + count
+        for ours, theirs in ((self.moments, other.moments), (self.felt, other.felt)):
+            for name, count in theirs.items():
+                ours[name] = ours.get(name, 0) + count
         for name, count in other.figures.items():
             self.figures[name] += count
         self.problems += other.problems

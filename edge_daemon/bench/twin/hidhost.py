@@ -81,6 +81,7 @@ class HidHost:
     """One phone as USB host of one board. poll_ns: how often it asks for a report.
 
     habits: what it makes of coordinates; without them the whole digitizer is the whole screen.
+    repeats: whether a key that is held repeats, as phones have it as they come.
     """
 
     def __init__(
@@ -91,8 +92,10 @@ class HidHost:
         *,
         poll_ns: int = POLL_NS,
         habits: HidTruth = PLAIN_HABITS,
+        repeats: bool = True,
     ) -> None:
         self._phone = phone
+        self._repeats = repeats
         self._habits = habits
         self._poll_ns = poll_ns
         self._layout = hid_layouts.LAYOUTS[layout]
@@ -276,7 +279,8 @@ class HidHost:
         fresh = [usage for usage in keys if usage not in self._keys and usage > 0x03]
         self._keys = keys
         for usage in fresh:
-            self._repeat = (usage, at_ns + REPEAT_DELAY_NS)
+            if self._repeats:
+                self._repeat = (usage, at_ns + REPEAT_DELAY_NS)
             self._key_down(usage, at_ns)
         if self._repeat is not None and self._repeat[0] not in keys:
             self._repeat = None
