@@ -92,26 +92,22 @@ class Device:
     async def submit(self, request: Dispatch, on_progress: ProgressListener) -> Outcome:
         """At most one execution per key; returns when the receipt is final, or with the refusal.
 
+        Whatever is answered, the holder's fencing token is durable before; raises `Refused` where it cannot be.
         Cancelling abandons the waiting alone: an accepted action goes on, and its receipt waits in the outbox.
         """
-        if isinstance(request.action, Wake):
-            return _refused(
-                Refused("capability_unsupported", f"{self.device_id} has no part that can wake a screen")
-            )
         job = self._jobs.get(request.idempotency_key)
         follows = job is not None
+        try:
+            self._refuse_at_once(request, job)
+        except Refused as refusal:
+            await self._note_holder(request)
+            return _refused(refusal)
         if job is None:
             job = self._begin(request)
-        elif canonical(job.request.action) != canonical(request.action):
-            return _refused(
-                Refused(
-                    "idempotency_conflict",
-                    f"key {request.idempotency_key!r} is already used for another action of {self.device_id}",
-                    field="idempotencyKey",
-                )
-            )
         job.listeners.append(on_progress)
         try:
+            if follows:
+                await self._note_holder(request)
             await job.finished.wait()
         finally:
             job.listeners.remove(on_progress)
@@ -119,13 +115,25 @@ class Device:
             return _refused(job.refusal)
         return Outcome(receipt=job.receipt, deduplicated=follows or job.deduplicated)
 
+    def _refuse_at_once(self, request: Dispatch, job: Job | None) -> None:
+        """What needs no look into the ledger. job: the one of the same key that is under way, if any."""
+        if isinstance(request.action, Wake):
+            raise Refused("capability_unsupported", f"{self.device_id} has no part that can wake a screen")
+        if job is not None and canonical(job.request.action) != canonical(request.action):
+            raise Refused(
+                "idempotency_conflict",
+                f"key {request.idempotency_key!r} is already used for another action of {self.device_id}",
+                field="idempotencyKey",
+            )
+        if job is None and self._closing:
+            raise Refused("device_offline", "the edge daemon is starting or stopping; try again")
+
+    async def _note_holder(self, request: Dispatch) -> None:
+        await self._ledger.note_token(self.device_id, request.lease.fencing_token)
+
     def _begin(self, request: Dispatch) -> Job:
         """Registers the job before anything is awaited, so that a second dispatch of the key finds it."""
         job = Job(request=request, arrived_ns=self._now_ns())
-        if self._closing:
-            job.refusal = Refused("device_offline", "the edge daemon is starting or stopping; try again")
-            job.finished.set()
-            return job
         self._jobs[request.idempotency_key] = job
         self._arrivals.send_nowait(job)
         return job
@@ -171,6 +179,8 @@ class Device:
 
     async def _accept(self, job: Job) -> None:
         request = job.request
+        # Before anything may refuse it: an older holder must not act once a newer one was answered.
+        await self._note_holder(request)
         # A known key's command stands in the ledger already; the ledger decides and ignores this one.
         command = _NO_COMMAND
         try:

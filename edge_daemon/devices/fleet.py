@@ -74,6 +74,35 @@ class Changes:
                 self._subscribers.discard(send)
 
 
+class Looks:
+    """Those under way, which end when a person takes the screen: what they would show is the person's by then."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[str, set[trio.CancelScope]] = {}
+
+    @contextmanager
+    def under_way(self, device_id: str) -> Iterator[None]:
+        """Around a look. Raises `Refused` when it was ended."""
+        scopes = self._scopes.setdefault(device_id, set())
+        scope = trio.CancelScope()
+        scopes.add(scope)
+        try:
+            with scope:
+                yield
+        finally:
+            scopes.remove(scope)
+        # Also one that was over before it noticed, and whose screen has been given back since.
+        if scope.cancel_called:
+            raise Refused(
+                "needs_user_control",
+                f"a person took the screen of {device_id} meanwhile: nothing of it is shown",
+            )
+
+    def end(self, device_id: str) -> None:
+        for scope in self._scopes.get(device_id, ()):
+            scope.cancel()
+
+
 class Fleet:
     """Implements `edge_daemon.upstream.Service`; every method may raise `Refused`."""
 
@@ -90,6 +119,7 @@ class Fleet:
         self._desks = dict(desks)
         self._ledger = ledger
         self._changes = changes
+        self._looks = Looks()
         self._unattended = unattended
         self._reviews = reviews
 
@@ -138,10 +168,14 @@ class Fleet:
 
     async def look(self, look: Look) -> Picture:
         device = self._device(look.device_id)
-        device.gate.refuse_parked()
         if look.lease is not None:
-            device.gate.refuse_stale_holder(look.lease)
-        return await device.eye.look(look)
+            await self._ledger.note_token(look.device_id, look.lease.fencing_token)
+        device.gate.refuse_look(look.lease)
+        with self._looks.under_way(look.device_id):
+            picture = await device.eye.look(look)
+        # Nothing is awaited from here until it is on its way to the plane.
+        device.gate.refuse_look(look.lease)
+        return picture
 
     async def get_receipt(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
         if device_id not in self._devices:
@@ -163,6 +197,8 @@ class Fleet:
                 field="actor.kind",
             )
         await self._ledger.set_parked(device_id, parked, f"{actor.kind} {actor.id or ''}".strip())
+        if parked:
+            self._looks.end(device_id)
         self.device_changed(device_id)
 
     async def unacknowledged(self, limit: int) -> list[Receipt]:

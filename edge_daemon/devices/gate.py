@@ -23,6 +23,12 @@ class Gate:
                 field="lease.remainingMs",
             )
 
+    def refuse_look(self, lease: Lease | None) -> None:
+        """Raises `Refused` unless a picture of the screen may be given to whoever asks; lease: None for a watch."""
+        self.refuse_parked()
+        if lease is not None:
+            self.refuse_stale_holder(lease)
+
     def refuse_parked(self) -> None:
         if self._ledger.parked(self._device_id):
             raise Refused(

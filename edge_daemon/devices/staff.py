@@ -92,10 +92,10 @@ class StaffDesk:
     # -- holds --------------------------------------------------------------------------------------------
 
     async def take_hold(self, hint: str, owner: str) -> None:
-        """Durable when it returns; an action already under way ends first, what waits in line is refused."""
-        current = self._ledger.hold(self.device_id)
-        if current is not None and current.owner != owner:
-            raise Refused("leased", f"{self.device_id} is already held: {current.hint}", hint=current.hint)
+        """Durable when it returns; an action already under way ends first, what waits in line is refused.
+
+        Raises `Refused`: `leased` when somebody else has it, also when both ask at once.
+        """
         await self._ledger.set_hold(self.device_id, Hold(hint=hint, owner=owner))
         async with self._parts.busy:
             pass
@@ -110,7 +110,8 @@ class StaffDesk:
             )
         if self._parts.keeper is not None:
             await self._parts.keeper.rest()
-        await self._ledger.set_hold(self.device_id, None)
+        # Only this one: it may be given back by force and be somebody else's by now.
+        await self._ledger.set_hold(self.device_id, None, held_by=current.owner)
         # Somebody had the rig: fingers, lamps and phones move.
         self._drift.disturbed("staff gave the device back")
 

@@ -144,11 +144,7 @@ class Books:
             ),
         )
         if fencing_token > highest:
-            self._sql.execute(
-                "INSERT INTO device (device_id, highest_token) VALUES (?, ?) "
-                "ON CONFLICT (device_id) DO UPDATE SET highest_token = excluded.highest_token",
-                (device_id, fencing_token),
-            )
+            self.note_token(device_id, fencing_token)
         return Accepted()
 
     def settle(self, receipt: Receipt) -> int:
@@ -282,7 +278,23 @@ class Books:
         rows = self._sql.execute("SELECT device_id FROM device").fetchall()
         return {device_id: self._marks_of(device_id) for (device_id,) in rows}
 
-    def set_hold(self, device_id: str, hold: Hold | None) -> DeviceMarks:
+    def note_token(self, device_id: str, token: int) -> None:
+        """The highest stays, in whatever order they are seen."""
+        highest = self._marks_of(device_id).highest_token
+        if token > highest:
+            self._sql.execute(
+                "INSERT INTO device (device_id, highest_token) VALUES (?, ?) "
+                "ON CONFLICT (device_id) DO UPDATE SET highest_token = excluded.highest_token",
+                (device_id, token),
+            )
+
+    def set_hold(self, device_id: str, hold: Hold | None, held_by: str | None = None) -> DeviceMarks:
+        """Raises Refused: leased (another has it), permission_denied (to be given back, and not that owner's)."""
+        current = self._marks_of(device_id).hold
+        if hold is not None and current is not None and current.owner != hold.owner:
+            raise Refused("leased", f"{device_id} is already held: {current.hint}", hint=current.hint)
+        if hold is None and current is not None and held_by not in (None, current.owner):
+            raise Refused("permission_denied", f"{device_id} is held by {current.owner}, not by this session")
         hint, owner = (None, None) if hold is None else (hold.hint, hold.owner)
         return self._mark(device_id, hold_hint=hint, hold_owner=owner)
 

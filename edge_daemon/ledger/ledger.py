@@ -104,7 +104,7 @@ class Ledger:
         return self._books.digests.text(text)
 
     def highest_token(self, device_id: str) -> int:
-        """The highest fencing token accepted for the device; 0 when none was."""
+        """The highest fencing token seen for the device, and durable; 0 when none was."""
         return self._marks_of(device_id).highest_token
 
     def hold(self, device_id: str) -> Hold | None:
@@ -147,9 +147,8 @@ class Ledger:
         body = partial(self._books.accept, receipt, action_canonical, fencing_token, command, epoch)
 
         def publish(acceptance: Acceptance) -> None:
-            marks = self._marks_of(receipt.device_id)
-            if isinstance(acceptance, Accepted) and fencing_token > marks.highest_token:
-                self._marks[receipt.device_id] = msgspec.structs.replace(marks, highest_token=fencing_token)
+            if isinstance(acceptance, Accepted):
+                self._saw(receipt.device_id, fencing_token)
 
         return await self._writer.submit(Job(body, "write", publish))
 
@@ -238,9 +237,27 @@ class Ledger:
 
     # -- devices and epoch -------------------------------------------------------------------------------------
 
-    async def set_hold(self, device_id: str, hold: Hold | None) -> None:
-        """Staff take the device, or give it back. Survives a restart."""
-        await self._mark(device_id, partial(self._books.set_hold, device_id, hold))
+    async def note_token(self, device_id: str, token: int) -> None:
+        """A holder came with this fencing token, whatever becomes of its request: durable when this returns.
+
+        A commit only when it is higher than any before.
+        """
+        if token <= self.highest_token(device_id):
+            return
+
+        def publish(_: None) -> None:
+            self._saw(device_id, token)
+
+        body = partial(self._books.note_token, device_id, token)
+        await self._writer.submit(Job(body, "write", publish))
+
+    async def set_hold(self, device_id: str, hold: Hold | None, held_by: str | None = None) -> None:
+        """Staff take the device, or give it back. Survives a restart.
+
+        held_by: given back only if it is this owner's; None: whoever has it. Of several at once one gets it.
+        Raises Refused: `leased` (another owner has it), `permission_denied` (to be given back, and not `held_by`'s).
+        """
+        await self._mark(device_id, partial(self._books.set_hold, device_id, hold, held_by))
 
     async def set_parked(self, device_id: str, parked: bool, note: str = "") -> None:
         """A person takes the screen, or gives it back. Survives a restart."""
@@ -264,6 +281,11 @@ class Ledger:
         """At its end: also what has been there before."""
         self._outbox.pop(row_id, None)
         self._outbox[row_id] = None
+
+    def _saw(self, device_id: str, token: int) -> None:
+        marks = self._marks_of(device_id)
+        if token > marks.highest_token:
+            self._marks[device_id] = msgspec.structs.replace(marks, highest_token=token)
 
     def _marks_of(self, device_id: str) -> DeviceMarks:
         return self._marks.get(device_id, DeviceMarks())

@@ -159,9 +159,14 @@ async def _do(service: Service, connection: Connection, request: Request) -> Non
 
 async def _take_hold(service: Service, connection: Connection, device_id: str, hint: str) -> None:
     # Noted before it is asked for: a hold whose taking was cut short must be given back as well.
+    has_it = device_id in connection.holds
     connection.holds.add(device_id)
     try:
         await service.take_hold(device_id, hint, connection.owner)
     except Refused:
-        connection.holds.discard(device_id)
+        # Taking it again may be refused by the disk: what was taken before is held all the same.
+        if not has_it:
+            connection.holds.discard(device_id)
         raise
+    # Another request of this connection may have been refused meanwhile.
+    connection.holds.add(device_id)

@@ -57,6 +57,11 @@ def told(at: int, name: Name, by: Any, receipt: dict[str, Any] | None, **more: A
     return Told(at * MS, name, by, receipt, **more)
 
 
+def refused(at: int, name: Name, code: str) -> Told:
+    error = {"code": code, "message": code, "retryable": False}
+    return told(at, name, "result", None, error=error, to="dispatch", token=11)
+
+
 def tap_command(at: int, x: int = 7500, cmd_id: int = 1) -> FirstByte:
     return FirstByte(at * MS, "phone-1", cmd_id, wire.OP_TAP, (x, 9000, 2000, -500, 20))
 
@@ -317,6 +322,31 @@ def test_a_higher_token_that_was_accepted_behind_the_first_byte_violates_nothing
     notes.say(told(115, NEWER, "push", failed(NEWER, "canceled")))
     notes.say(told(500, NEWER, "lookup", failed(NEWER, "canceled"), final_round=True))
     assert notes.verdict().counts.fencing_violations == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "violations"),
+    [
+        ("needs_user_control", 1),
+        ("idempotency_conflict", 1),
+        ("device_offline", 1),
+        ("storage_unavailable", 0),
+        ("rate_limited", 0),
+    ],
+)
+def test_a_higher_token_counts_as_seen_when_its_request_is_refused_by_the_device(
+    notes: Notes, code: str, violations: int
+) -> None:
+    notes.say(Sent(90 * MS, "plane", NEWER, 11), refused(105, NEWER, code))
+    assert notes.verdict().counts.fencing_violations == violations
+
+
+def test_a_token_that_was_lost_with_its_ledger_and_came_again_counts_from_then_on(notes: Notes) -> None:
+    notes.say(Sent(90 * MS, "plane", NEWER, 11), refused(95, NEWER, "needs_user_control"))
+    notes.schedule.ledger_lost_ns.append(100 * MS)
+    assert notes.verdict().counts.fencing_violations == 0
+    notes.say(Sent(104 * MS, "plane", NEWER, 11), refused(105, NEWER, "needs_user_control"))
+    assert notes.verdict().counts.fencing_violations == 1
 
 
 @pytest.mark.parametrize("why", ["held", "parked"])

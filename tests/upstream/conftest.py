@@ -120,6 +120,7 @@ class MemoryRig:
         self.executed: list[str] = []
         self.gate = trio.Event()
         self.gate.set()
+        self.disk_refuses = False
         self.begun = trio.Event()
         self.picture = JPEG
         self.looks_gate = trio.Event()
@@ -339,6 +340,8 @@ class MemoryRig:
 
     async def take_hold(self, device_id: str, hint: str, owner: str) -> None:
         self._device(device_id)
+        if self.disk_refuses:
+            raise Refused("storage_unavailable", "the disk is full")
         holder = self.holds.setdefault(device_id, owner)
         if holder != owner:
             raise Refused("leased", f"{holder} holds it", hint=hint)

@@ -99,6 +99,16 @@ async def test_a_staff_session_that_ends_gives_back_its_holds_and_only_those(edg
     assert "could not be given back" not in caplog.text
 
 
+async def test_a_hold_whose_second_taking_was_refused_is_given_back_all_the_same(edge) -> None:
+    async with connect_staff(edge.staff_socket, "jo") as staff:
+        await staff.take_hold("phone-1", "calibration")
+        edge.rig.disk_refuses = True
+        with pytest.raises(Refused):
+            await staff.take_hold("phone-1", "calibration, a little longer")
+    with trio.fail_after(10):
+        await edge.rig.wait_until(lambda: edge.rig.holds == {})
+
+
 async def test_a_hold_is_given_back_only_after_the_last_touch_is_done(edge, nursery) -> None:
     edge.rig.gate = trio.Event()
     async with connect_staff(edge.staff_socket, "jo") as staff:

@@ -93,7 +93,7 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     # When the link was lost on the way, the command is sent once more under an id of its own.
     "blind_resend": (Edit("edge_daemon.boards.board", _ASK, _SEND_AGAIN),),
     # The highest fencing token is not on disk: it is known until something of the device is read from there.
-    "token_in_memory_only": (Edit(_BOOKS, "        if fencing_token > highest:\n", "        if False:\n"),),
+    "token_in_memory_only": (Edit(_BOOKS, "        if token > highest:\n", "        if False:\n"),),
     # A ledger that was put back says of keys that it never saw that nothing was dispatched.
     "found_false_after_restored_ledger": (
         Edit(_BOOKS, "complete = never_raised(ours) if epoch is None else epoch == ours", "complete = True"),

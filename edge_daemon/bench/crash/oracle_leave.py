@@ -7,6 +7,8 @@ from edge_daemon.bench.crash.notes import Barred, Schedule, Told
 from edge_daemon.bench.crash.verdict import Verdict
 
 MS = 1_000_000
+NEVER_LOOKED_AT = ("storage_unavailable", "rate_limited", "unknown_device", "permission_denied")
+"""Refusals behind which no token need have been noted: the disk would not take it, or the session turned it away."""
 
 
 def judge_leave(verdict: Verdict, known: Knowledge, barred: Sequence[Barred], schedule: Schedule) -> None:
@@ -20,20 +22,40 @@ def judge_leave(verdict: Verdict, known: Knowledge, barred: Sequence[Barred], sc
 
 
 def _fencing(verdict: Verdict, key: Key, known: Knowledge, lost_ns: Sequence[int]) -> None:
-    """What goes to a board bears the highest token that any plane had seen accepted for the device."""
+    """What goes to a board bears the highest token that the daemon had shown any plane to have seen for the device."""
     for command in key.commands:
         token = max((sent.token for sent in key.sent if sent.at_ns <= command.at_ns), default=0)
         for other in known.keys:
             if other.name[0] != key.name[0] or other.token <= token:
                 continue
-            seen = [at_ns for at_ns in other.accepted_ns if at_ns < command.at_ns]
-            if seen and not any(seen[0] <= at_ns <= command.at_ns for at_ns in lost_ns):
+            seen = [at_ns for at_ns, shown in _tokens_shown(other) if at_ns < command.at_ns and shown > token]
+            # With the ledger its tokens are lost: only what was seen since counts.
+            if any(not any(seen_ns <= lost <= command.at_ns for lost in lost_ns) for seen_ns in seen):
                 verdict.blame(
                     "fencing_violations",
                     key,
-                    f"given to the board with token {token} after {other.token} was accepted",
+                    f"given to the board with token {token} after {other.token} was answered",
                 )
                 return
+
+
+def _tokens_shown(key: Key) -> list[tuple[int, int]]:
+    """When the daemon showed to have seen a token of the key's, accepted or refused, and which that is at least."""
+    answered = [
+        (told.at_ns, told.token)
+        for told in (*key.told, *key.others)
+        if told.to in ("dispatch", "other") and _was_looked_at(told)
+    ]
+    accepted = [
+        (at_ns, min(sent.token for sent in key.sent if sent.at_ns <= at_ns))
+        for at_ns in key.accepted_ns
+        if any(sent.at_ns <= at_ns for sent in key.sent)
+    ]
+    return sorted(accepted + answered)
+
+
+def _was_looked_at(told: Told) -> bool:
+    return told.error is None or told.error["code"] not in NEVER_LOOKED_AT
 
 
 def _barred(verdict: Verdict, key: Key, barred: Sequence[Barred], schedule: Schedule) -> None:
