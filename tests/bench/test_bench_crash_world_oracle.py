@@ -58,7 +58,8 @@ def told(at: int, name: Name, by: Any, receipt: dict[str, Any] | None, **more: A
 
 
 def refused(at: int, name: Name, code: str) -> Told:
-    return told(at, name, "result", None, error={"code": code, "message": code, "retryable": False})
+    error = {"code": code, "message": code, "retryable": False}
+    return told(at, name, "result", None, error=error, to="dispatch", token=11)
 
 
 def tap_command(at: int, x: int = 7500, cmd_id: int = 1) -> FirstByte:

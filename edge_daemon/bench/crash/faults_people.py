@@ -1,5 +1,7 @@
 """What planes and people do at the wrong moment."""
 
+from collections.abc import Callable
+
 from edge_daemon.bench.crash.hits import Hit, fault
 from edge_daemon.bench.crash.scenario import FIRST_TOKEN
 
@@ -65,8 +67,8 @@ def newer_holder(hit: Hit) -> None:
 
 @fault()
 def canceled(hit: Hit) -> None:
-    """The plane takes an action back."""
-    wish = hit.last_wish()
+    """The plane takes an action back, one that waits if there is any."""
+    wish = hit.waiting_wish()
     if wish is not None:
         hit.world.soon(wish.plane.take_back, wish.device, wish.key)
 
@@ -76,6 +78,14 @@ def expired(hit: Hit) -> None:
     """An action comes that may wait for a moment only."""
     wish = hit.wish(FIRST_TOKEN + 1)
     wish.expires_in_ms = hit.ms(1, 80)
+    hit.stage.act_soon(wish)
+
+
+@fault()
+def lease_runs_out(hit: Hit) -> None:
+    """An action comes whose holder has the device for a moment only."""
+    wish = hit.wish(FIRST_TOKEN + 1)
+    wish.lease_ms = hit.ms(1, 80)
     hit.stage.act_soon(wish)
 
 
@@ -110,3 +120,37 @@ def parked(hit: Hit) -> None:
 def emergency_stop(hit: Hit) -> None:
     """Somebody presses the emergency stop, and lifts it after a while."""
     hit.world.soon(hit.stage.staff.stop_and_lift, hit.device, hit.ms(50, 500) / 1000)
+
+
+# -- people, and the daemon dies --------------------------------------------------------------------------------
+
+OVER_A_START_MS = 2500
+"""Longer than a daemon takes from its death until its devices are online again."""
+
+
+@fault()
+def held_and_killed(hit: Hit) -> None:
+    """Staff take a device, the daemon is killed or its machine cut off, and a new action comes: the hold lasts on."""
+    device = hit.device
+    hit.world.soon(hit.stage.staff.hold_over, device, _interruption(hit, device), OVER_A_START_MS / 1000)
+
+
+@fault()
+def parked_and_killed(hit: Hit) -> None:
+    """A person takes the screen, the daemon is killed or its machine cut off, and a new action comes."""
+    device = hit.device
+    hit.world.soon(hit.stage.plane.park_over, device, _interruption(hit, device), OVER_A_START_MS / 1000)
+
+
+def _interruption(hit: Hit, device: str) -> Callable[[], None]:
+    cut_off = hit.rng.random() < 0.5
+    wish = hit.wish(FIRST_TOKEN + 1, device)
+
+    def interrupt() -> None:
+        if cut_off:
+            hit.world.cut_power("torn")
+        else:
+            hit.world.kill()
+        hit.stage.act_soon(wish)
+
+    return interrupt

@@ -4,9 +4,12 @@ import errno
 
 from edge_daemon.bench.crash.hits import Hit, fault
 from edge_daemon.bench.crash.points import POINTS, PointKind
+from edge_daemon.bench.crash.scenario import FIRST_TOKEN
 from edge_daemon.bench.crash.world import DISK_LATENCY_S
 
 SERIAL: frozenset[PointKind] = frozenset(("serial write", "serial read"))
+UP_AGAIN_NS = 5_000_000_000
+"""What the monotonic clock of a machine shows that has just restarted: less than when its boards began to serve."""
 DISK: frozenset[PointKind] = frozenset(("disk write", "disk sync"))
 
 
@@ -41,6 +44,15 @@ def power_cut_torn(hit: Hit) -> None:
 def power_cut_with_boards(hit: Hit) -> None:
     """Machine and boards lose their power."""
     hit.world.cut_power("torn", boards=True)
+
+
+@fault(after=True)
+def machine_rebooted(hit: Hit) -> None:
+    """The machine restarts, its boards stay up, and its daemon is killed at a write to one of them."""
+    world = hit.world
+    world.cut_power("all", up_ns=UP_AGAIN_NS)
+    hit.stage.act_soon(hit.wish(FIRST_TOKEN + 1))
+    world.points.arm_next("serial write", hit.rng.randint(1, 20), world.kill)
 
 
 @fault()
@@ -177,6 +189,30 @@ def board_hangs(hit: Hit) -> None:
 def cable_pull(hit: Hit) -> None:
     """A port vanishes and comes back; the board kept its power."""
     hit.line.pull(hit.ms(50, 900), power=False)
+
+
+@fault()
+def cable_pull_long(hit: Hit) -> None:
+    """A port vanishes for as long as anybody still waits for it; the board kept its power."""
+    hit.line.pull(hit.ms(1_000, 25_000), power=False)
+
+
+@fault(SERIAL)
+def cable_flaps(hit: Hit) -> None:
+    """A port vanishes for 5 s, comes back, and vanishes for 6 s more at one of the next writes to it."""
+    line, points = hit.line, hit.world.points
+    line.pull(5_000, power=False)
+    left = hit.rng.randint(1, 5)
+
+    def at_next_write() -> None:
+        nonlocal left
+        left -= points.here is line
+        if left:
+            points.arm_next("serial write", 1, at_next_write)
+        else:
+            line.pull(6_000, power=False)
+
+    points.arm_next("serial write", 1, at_next_write)
 
 
 @fault()

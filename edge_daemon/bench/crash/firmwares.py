@@ -27,6 +27,9 @@ class Firmware(Protocol):
     def due_ns(self, now_ns: int) -> int:
         """When a round next does something, if no bytes come before."""
 
+    def served_before(self) -> None:
+        """The board has been up for longer than the daemon: its memory is full of what it did."""
+
 
 class _Link(BoardLink):
     """The firmware's link; its driver may sleep until something is due, and hears what is given up."""
@@ -42,6 +45,12 @@ class _Link(BoardLink):
     ) -> None:
         super().__init__(core, uid, kind, boot_id, cause)
         self._broken = broken
+
+    def served_before(self) -> None:
+        """Of both families of ids, each less than any id that a daemon draws after 20 s of uptime."""
+        for number in range(2 * wire.RESULTS_KEPT):
+            cmd_id = (18_000 + 30 * number) << 24 | (number % 2) << 63
+            self._results.finish(self._results.begin(cmd_id, 0), wire.STATE_DONE, b"")
 
     def due_us(self, now_us: int) -> int:
         """How many µs from now `poll` has something to do of its own."""
@@ -73,6 +82,7 @@ class _Start(BoardStart):
         kind = wire.KIND_HAND if place.kind == "hand" else wire.KIND_HID
         self._core_due_us = core.due_us
         link = _Link(core, place.uid, kind, boot_id, cause, broken)
+        self.served_before = link.served_before
         self._link_due_us = link.due_us
         super().__init__(link, started_ns)
 

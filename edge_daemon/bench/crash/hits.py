@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edge_daemon.bench.crash.lines import Line
+from edge_daemon.bench.crash.notes import Told
 from edge_daemon.bench.crash.points import POINTS, PointKind
 from edge_daemon.bench.crash.scenario import Stage, Wish
 from edge_daemon.bench.crash.world import World
@@ -43,9 +44,21 @@ class Hit:
         asked = self.stage.asked
         return self.rng.choice(asked) if asked else None
 
-    def wish(self, token: int) -> Wish:
+    def waiting_wish(self) -> Wish | None:
+        """One of which no outcome was told yet, the last mostly: it waits in line. Else any."""
+        told = {
+            entry.name
+            for entry in self.world.notebook.entries
+            if isinstance(entry, Told) and (entry.receipt or {}).get("status") in ("committed", "failed")
+        }
+        waiting = [wish for wish in self.stage.asked if wish.name not in told]
+        if not waiting:
+            return self.last_wish()
+        return waiting[-1] if self.rng.random() < 0.5 else self.rng.choice(waiting)
+
+    def wish(self, token: int, device: str | None = None) -> Wish:
         """A new one, of the kind that its device can do."""
-        device, stage = self.device, self.stage
+        device, stage = device or self.device, self.stage
         if self.rng.random() < 0.75:
             return stage.wishes.tap(stage.plane, device, token)
         is_hand = self.world.line_of(device).place.kind == "hand"

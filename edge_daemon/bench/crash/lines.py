@@ -137,7 +137,10 @@ class Line:
     def meddled(self, data: bytes) -> bytes:
         """What a fault makes of the bytes that pass."""
         meddle, self._meddle = self._meddle, None
-        return data if meddle is None else meddle(data)
+        if meddle is None:
+            return data
+        self._schedule.signs["bytes meddled with"] += 1
+        return meddle(data)
 
     def _note_command(self, body: bytes) -> None:
         cmd_id, op = wire.unpack_body(wire.CMD, body)
@@ -277,6 +280,8 @@ class Line:
             self._firmware = HidStart(
                 self.place, self._boots, self._cause, at_ns, broken, self._phone, self._pressed, self._now_ns
             )
+        if not at_ns:
+            self._firmware.served_before()
         self._about("started", boot_id=self._boots)
 
     def _note_broken(self, boot_id: int, cmd_id: int, pressing: bool) -> None:

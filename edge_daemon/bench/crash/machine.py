@@ -146,7 +146,7 @@ class Life:
         machine = Machine(
             boot.id,
             boot.monotonic_ns,
-            lambda: UNIX_S + trio.current_time() + world.wall_step_s,
+            world.wall_s,
             self._rng.getrandbits,
             _at_once,
             self._open_ledger,

@@ -79,6 +79,7 @@ class Told:
     token: int = 0
     epoch: int | None = None
     """The ledger's, as a lookup says it."""
+    deduplicated: bool = False
 
 
 @dataclass(frozen=True)

@@ -40,13 +40,18 @@ def _fencing(verdict: Verdict, key: Key, known: Knowledge, lost_ns: Sequence[int
 
 
 def _tokens_shown(key: Key) -> list[tuple[int, int]]:
-    """When the daemon showed to have seen the key's token, accepted or refused, and which that is at least."""
-    answered = [told.at_ns for told in key.told if told.by == "result" and _was_looked_at(told)]
-    return [
+    """When the daemon showed to have seen a token of the key's, accepted or refused, and which that is at least."""
+    answered = [
+        (told.at_ns, told.token)
+        for told in (*key.told, *key.others)
+        if told.to in ("dispatch", "other") and _was_looked_at(told)
+    ]
+    accepted = [
         (at_ns, min(sent.token for sent in key.sent if sent.at_ns <= at_ns))
-        for at_ns in sorted([*key.accepted_ns, *answered])
+        for at_ns in key.accepted_ns
         if any(sent.at_ns <= at_ns for sent in key.sent)
     ]
+    return sorted(accepted + answered)
 
 
 def _was_looked_at(told: Told) -> bool:

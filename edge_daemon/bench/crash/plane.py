@@ -85,6 +85,8 @@ class NotedPlane(Plane):
         """Its process dies, or the line to it breaks, at this moment; it is back soon."""
         if self._wire is not None:
             self._world.note(f"{self.plane_id} is gone")
+            if not self._wire.over and not self.in_final_round:
+                self._world.schedule.signs["plane cut off"] += 1
             self._wire.peer_died(loses_what_it_sent=loses_what_it_sent)
 
     def leave(self) -> None:
@@ -170,7 +172,14 @@ class NotedPlane(Plane):
             case "result":
                 outcome = message["outcome"]
                 asked = self._asked[message["replyTo"]]
-                self._hear("result", asked.name, outcome.get("receipt"), asked, error=outcome.get("error"))
+                self._hear(
+                    "result",
+                    asked.name,
+                    outcome.get("receipt"),
+                    asked,
+                    error=outcome.get("error"),
+                    deduplicated=outcome.get("deduplicated", False),
+                )
             case "receiptAnswer":
                 answer = message["answer"]
                 asked = self._asked[message["replyTo"]]
@@ -193,8 +202,19 @@ class NotedPlane(Plane):
         error: Message | None = None,
         known: bool = True,
         epoch: int | None = None,
+        deduplicated: bool = False,
     ) -> None:
-        told = Told(self._world.now_ns(), name, by, receipt, error, known, self.in_final_round, epoch=epoch)
+        told = Told(
+            self._world.now_ns(),
+            name,
+            by,
+            receipt,
+            error,
+            known,
+            self.in_final_round,
+            epoch=epoch,
+            deduplicated=deduplicated,
+        )
         if asked is not None:
             told = replace(told, to=asked.kind, asked_ns=asked.at_ns, token=asked.token)
         self._notes.note(told)

@@ -7,13 +7,16 @@ play_random(4711)                # many devices, planes, people and faults, chos
 """
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import trio
 
 from edge_daemon.bench.crash.chance import Chance
 from edge_daemon.bench.crash.determinism import run_seeded
+from edge_daemon.bench.crash.effects import Signs, signs_of
 from edge_daemon.bench.crash.faults import FAULTS, Hit
 from edge_daemon.bench.crash.lines import Line
 from edge_daemon.bench.crash.listening import Listening
@@ -42,6 +45,8 @@ class History:
     problems: tuple[str, ...] = ()
     keys: int = 0
     virtual_s: float = 0.0
+    signs: dict[str, int] = field(default_factory=dict)
+    """As `effects.signs_of`; of a fault in the base scenario only what that has not by itself."""
     points: dict[PointKind, int] = field(default_factory=dict)
     """Passed until everything healed."""
     trace: tuple[str, ...] = ()
@@ -96,7 +101,15 @@ def play(
 
     name = f"base {seed}"
     run, listening = _played(seed, name, lambda: _Run(World(name, BASE_KINDS), ("plane",), prepare, base))
-    return _history(run, listening, History(seed, fault, kind, n, after, bool(struck)), trace)
+    history = _history(run, listening, History(seed, fault, kind, n, after, bool(struck)), trace)
+    if fault is None:
+        return history
+    return replace(history, signs=dict(Counter(history.signs) - _signs_of_base(seed)))
+
+
+@cache
+def _signs_of_base(seed: int) -> Signs:
+    return Counter(play(seed).signs)
 
 
 def play_random(seed: int, *, trace: bool = False) -> History:
@@ -161,6 +174,7 @@ def _history(run: _Run, listening: Listening, asked: History, trace: bool) -> Hi
         problems=tuple(verdict.problems),
         keys=run.keys,
         virtual_s=run.virtual_s,
+        signs=dict(signs_of(world.notebook, world.schedule)),
         points=run.points,
         trace=trace_of(world.notebook, world.schedule, touches, world.ledger_path.parent) if trace else (),
     )

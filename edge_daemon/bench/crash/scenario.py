@@ -149,6 +149,7 @@ class Stage:
             await twin.connect()
         except (PlaneDisconnected, PlaneError, OSError):
             return
+        self.world.schedule.signs["plane connected twice"] += 1
         twin.online.set()
         if wish is not None:
             with trio.move_on_after(TAKE_OVER_S):

@@ -11,7 +11,7 @@ import trio
 from edge_daemon.bench.crash.disk import CARD_BYTES, DiskError, DiskOp, SimDisk, Snapshot
 from edge_daemon.bench.crash.disk_file import Keep
 from edge_daemon.bench.crash.lines import Line
-from edge_daemon.bench.crash.machine import Boot, Life
+from edge_daemon.bench.crash.machine import UNIX_S, UP_NS, Boot, Life
 from edge_daemon.bench.crash.notes import Notebook, Schedule
 from edge_daemon.bench.crash.phones import Phone
 from edge_daemon.bench.crash.points import PointKind, Points
@@ -148,15 +148,18 @@ class World:
         for line in self.lines.values():
             line.let_go()
 
-    def cut_power(self, keep: Keep, *, boards: bool = False) -> None:
-        """The machine loses its power, with `boards` all boards too. It comes back with another boot id."""
+    def cut_power(self, keep: Keep, *, boards: bool = False, up_ns: int = UP_NS) -> None:
+        """The machine loses its power, with `boards` all boards too. It comes back with another boot id.
+
+        up_ns: what its monotonic clock shows when its daemon is started again.
+        """
         self.note(f"power cut, {keep} kept of what was not synced{', boards too' if boards else ''}")
         self.kill()
         if self.life is not None:
             self.life.lose_power()
         self.disk.power_cut(keep, self.rng)
         self._power_back_ns = self.now_ns() + int(POWER_OFF_S * 1e9)
-        self.boot = Boot(self.boot.number + 1, self._power_back_ns, self.now_ns)
+        self.boot = Boot(self.boot.number + 1, self._power_back_ns, self.now_ns, up_ns)
         if boards:
             for line in self.lines.values():
                 line.lose_power(int(POWER_OFF_S * 1000))
@@ -166,6 +169,12 @@ class World:
         self.stopped_ns = self.now_ns()
         if self.life is not None:
             self.life.terminate()
+
+    def wall_s(self) -> float:
+        """The machine's wall clock, as the daemon reads it."""
+        if self.wall_step_s:
+            self.schedule.signs["wrong wall clock read"] += 1
+        return UNIX_S + trio.current_time() + self.wall_step_s
 
     def heal(self) -> None:
         """Nothing is wrong with lines and disk any more."""
@@ -217,6 +226,7 @@ class World:
         if error is None and self.now_ns() < self._disk_fails_until_ns:
             error = errno.EIO
         if error is not None:
+            self.schedule.signs["disk refused"] += 1
             raise DiskError(error)
 
     def fail_disk(self, for_ms: int) -> None:
