@@ -151,10 +151,14 @@ class Device:
 
     async def receipt(self, key: str, epoch: int | None) -> ReceiptAnswer:
         """What is known about a key; while it is being accepted, waits until that has been decided."""
-        job = self._jobs.get(key)
-        if job is not None:
-            await job.admitted.wait()
-        return await self._ledger.lookup(self.device_id, key, epoch)
+        while True:
+            job = self._jobs.get(key)
+            if job is not None:
+                await job.admitted.wait()
+            answer = await self._ledger.lookup(self.device_id, key, epoch)
+            # It may have been sent again while the disk was read.
+            if answer.found or self._jobs.get(key) in (None, job):
+                return answer
 
     async def cancel(self, key: str) -> Outcome:
         """Takes an action back before it begins. The receipt says whether that was in time."""

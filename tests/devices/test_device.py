@@ -1,13 +1,15 @@
 """One device: order, keys, expiry, cancel, shutdown and restart, on a real HID board behind a pty."""
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
 
-from edge_daemon.contract import LongPress, Outcome, PressKey, Refused, Swipe, Tap, TypeText
+from edge_daemon.contract import LongPress, Outcome, PressKey, ReceiptAnswer, Refused, Swipe, Tap, TypeText
 from edge_daemon.devices.orientation import to_portrait
 
 HOLD = LongPress(x=500.0, y=500.0, duration_ms=700)
@@ -120,6 +122,30 @@ async def test_a_key_on_its_way_into_the_ledger_is_never_answered_as_not_found(r
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
         assert (await rig.fleet.get_receipt("phone-1", "window-2", None)).found
+
+
+async def test_a_key_that_is_sent_while_the_ledger_is_asked_for_it_is_not_answered_as_not_found(
+    run_rig: RunRig,
+) -> None:
+    answers: list[ReceiptAnswer] = []
+    disk_is_slow = threading.Event()
+    async with run_rig() as rig:
+
+        async def ask() -> None:
+            answers.append(await rig.fleet.get_receipt("phone-1", "meanwhile", None))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rig.ledger._read, disk_is_slow.wait)
+            for task in (ask, partial(rig.dispatch, "meanwhile", PressKey(key="volume_up"))):
+                # Two passes of the scheduler: it has arrived, and waits for the ledger.
+                await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
+                nursery.start_soon(task)
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+            disk_is_slow.set()
+    (answer,) = answers
+    assert answer.found
 
 
 async def test_dispatches_of_one_key_at_once_execute_once_and_all_hear_the_outcome(run_rig: RunRig) -> None:
