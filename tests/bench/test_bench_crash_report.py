@@ -2,6 +2,7 @@
 
 import copy
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -105,6 +106,37 @@ def test_a_mutation_whose_histories_only_never_end_is_not_caught() -> None:
     assert report.verdict == "fail"
 
 
+def test_a_mutation_that_is_only_told_by_a_consequence_is_not_caught() -> None:
+    report = good()
+    report.mutations["no_fsync"] = Tried(
+        played("a", lost_receipts=3), played("a"), told_by="fencing_violations"
+    )
+    assert report.verdict == "fail"
+    report.mutations["no_fsync"].told_by = "lost_receipts"
+    assert report.verdict == "pass"
+
+
+def test_a_fault_that_was_never_seen_to_do_what_it_does_fails_the_verdict_of_a_run_of_all_points() -> None:
+    report = good()
+    report.expected = replace(report.expected, effects={FAULTS[3]: ("expired", "leased")})
+    report.played.tallies[FAULTS[3]].signs = {"expired": 4, "leased": 1}
+    assert report.verdict == "pass"
+    del report.played.tallies[FAULTS[3]].signs["leased"]
+    (problem,) = problems_of(report)
+    assert "nobody saw 'leased'" in problem
+
+
+def test_what_a_fault_did_is_told_by_how_many_histories_showed_it() -> None:
+    report = good()
+    report.played.tallies[FAULTS[3]].signs = {"expired": 4, "refused leased": 7}
+    figures = report.as_json()
+    assert list(figures["by_fault"][FAULTS[3]]["seen_in_histories"].items()) == [
+        ("refused leased", 7),
+        ("expired", 4),
+    ]
+    assert "- fault_3 showed in 10 histories: refused leased 7, expired 4" in markdown(figures)
+
+
 def test_a_mutation_that_was_not_tried_fails_the_verdict() -> None:
     report = good()
     del report.mutations["blind_resend"]
@@ -114,6 +146,7 @@ def test_a_mutation_that_was_not_tried_fails_the_verdict() -> None:
 MISSING = {
     "a fault": lambda report: report.played.tallies.pop(FAULTS[3]),
     "a fault that never struck": lambda report: setattr(report.played.tallies[FAULTS[3]], "struck", 0),
+    "some points of a fault": lambda report: setattr(report.played.tallies[FAULTS[3]], "struck", 9),
     "random histories": lambda report: setattr(report.played.tallies[RANDOM], "histories", 49),
     "kills": lambda report: setattr(report.killed, "kills", 5),
     "a touch in the kills": lambda report: setattr(report.killed, "touches", 0),

@@ -13,12 +13,14 @@ import trio
 from click.testing import CliRunner
 from click.testing import Result as Ended
 
+from edge_daemon.bench.crash.directed import DIRECTED
 from edge_daemon.bench.crash.faults import FAULTS
 from edge_daemon.bench.crash.mutations import MUTATIONS, MutationStale, mutate
 from edge_daemon.bench.crash.play import count_points
 from edge_daemon.bench.crash.points import POINTS, PointKind
 from edge_daemon.bench.crash.report import CrashReport, problems_of
 from edge_daemon.bench.crash.suite import (
+    FULL,
     QUICK,
     Plan,
     Watch,
@@ -27,7 +29,7 @@ from edge_daemon.bench.crash.suite import (
     sampled,
     try_mutations,
 )
-from edge_daemon.bench.crash.tasks import Cut, PlayCuts, Played, Result, Task
+from edge_daemon.bench.crash.tasks import PROMISED_ZERO, Cut, PlayCuts, Played, Result, Task
 from edge_daemon.bench.crash.workers import work_off
 from edge_daemon.cli.bench import command
 
@@ -88,7 +90,26 @@ async def test_each_mutation_is_caught_by_a_promise_that_the_sound_product_keeps
     assert {name: bool(tried.caught_by) for name, tried in report.mutations.items()} == dict.fromkeys(
         MUTATIONS, True
     )
-    assert heard.done == heard.sizes == {"mutations": 6}
+    assert heard.done == heard.sizes == {"mutations": len(MUTATIONS)}
+
+
+def test_the_six_that_are_promised_come_first_and_each_has_histories_and_a_count_that_tells() -> None:
+    assert list(MUTATIONS)[:6] == [
+        "no_dedup_check",
+        "no_pending_write",
+        "no_fsync",
+        "blind_resend",
+        "token_in_memory_only",
+        "found_false_after_restored_ledger",
+    ]
+    assert list(DIRECTED) == list(MUTATIONS)
+    assert {directed.told_by for directed in DIRECTED.values()} <= set(PROMISED_ZERO)
+
+
+def test_each_fault_names_what_it_must_be_seen_to_do_and_a_sample_of_points_demands_nothing() -> None:
+    assert all(fault.effects for fault in FAULTS.values())
+    assert set(Plan(1, FULL, 1).expected.effects) == set(FAULTS)
+    assert not Plan(1, QUICK, 1).expected.effects
 
 
 async def test_a_run_of_some_faults_is_no_pass_and_says_nothing_of_the_rest() -> None:

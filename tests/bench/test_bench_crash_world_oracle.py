@@ -118,6 +118,15 @@ class Notes:
             for entry in self.notebook.entries
         ]
 
+    def allow(self, name: Name, may_wait_ms: int) -> None:
+        """How long what was sent of the key might wait."""
+        self.notebook.entries = [
+            replace(entry, may_wait_ms=may_wait_ms)
+            if isinstance(entry, Sent) and entry.name == name
+            else entry
+            for entry in self.notebook.entries
+        ]
+
     def never_given(self, name: Name) -> None:
         """No byte of it left, and the phone felt nothing."""
         self.schedule.commands = [one for one in self.schedule.commands if one.device != name[0]]
@@ -349,7 +358,7 @@ def test_a_token_that_was_lost_with_its_ledger_and_came_again_counts_from_then_o
     assert notes.verdict().counts.fencing_violations == 1
 
 
-@pytest.mark.parametrize("why", ["held", "parked"])
+@pytest.mark.parametrize("why", ["held", "parked", "estopped"])
 def test_a_command_given_while_nobody_may_act_is_a_violation(notes: Notes, why: Any) -> None:
     notes.notebook.barred.append(Barred("phone-1", 105 * MS, 115 * MS, why))
     only(notes, held_violations=1)
@@ -372,3 +381,102 @@ def test_a_daemon_that_ends_by_itself_and_a_history_without_end_are_seen(notes: 
     notes.schedule.crashes.append("crashed: KeyError('x')")
     notes.finished = False
     only(notes, crashes=1, stuck=1)
+
+
+def test_an_emergency_stop_is_over_when_its_board_has_restarted(notes: Notes) -> None:
+    notes.notebook.barred.append(Barred("phone-1", 105 * MS, 115 * MS, "estopped"))
+    notes.schedule.boards.append(AboutBoard(107 * MS, "phone-1", "stopped"))
+    only(notes)
+
+
+def test_a_command_that_is_given_after_its_dispatch_or_its_lease_ran_out_is_late(notes: Notes) -> None:
+    notes.allow(TAP, may_wait_ms=10)
+    only(notes)
+    notes.allow(TAP, may_wait_ms=9)
+    only(notes, late_violations=1)
+    notes.say(Sent(105 * MS, "plane", TAP, 10, may_wait_ms=9))
+    only(notes)
+
+
+def test_what_was_taken_back_and_given_to_the_board_is_a_violation_of_the_cancel(notes: Notes) -> None:
+    notes.tell_instead(TAP, failed(TAP, "canceled"))
+    only(notes, wrong_words=1, cancel_violations=1)
+
+
+def test_what_waited_behind_another_could_be_taken_back(notes: Notes) -> None:
+    other = ("phone-1", "other")
+    notes.notebook.marks[other] = Mark("place", 20_000, 9000)
+    notes.say(*Notes.course(other, 90), Progressed(107 * MS, other, "hover"))
+    notes.schedule.commands.append(tap_command(92, x=20_000, cmd_id=7))
+    notes.touches += tap(95, x=20_000)
+    notes.say(told(108, TAP, "result", pending(TAP), to="cancel", asked_ns=106 * MS))
+    only(notes)
+    notes.say(Progressed(109 * MS, other, "hover"))
+    only(notes, cancel_violations=1)
+
+
+def test_another_action_under_a_known_key_has_to_be_refused_as_such(notes: Notes) -> None:
+    def answer(at: int, receipt: dict[str, Any] | None, code: str = "") -> None:
+        error = {"code": code, "message": "", "retryable": code == "rate_limited"} if code else None
+        notes.say(
+            Sent((at - 1) * MS, "plane", TAP, 10, action="another"),
+            told(at, TAP, "result", receipt, error=error, to="other", asked_ns=(at - 1) * MS),
+        )
+
+    answer(250, None, "idempotency_conflict")
+    answer(260, None, "rate_limited")
+    only(notes)
+    answer(270, committed(TAP))
+    only(notes, conflict_violations=1)
+    answer(280, None, "lease_mismatch")
+    only(notes, conflict_violations=2)
+
+
+def test_a_keys_own_action_is_never_refused_as_another(notes: Notes) -> None:
+    error = {"code": "idempotency_conflict", "message": "", "retryable": False}
+    notes.say(told(250, TAP, "result", None, error=error, to="dispatch"))
+    only(notes, conflict_violations=1)
+
+
+def test_each_character_of_a_text_and_no_other_belongs_to_it(notes: Notes) -> None:
+    notes.touches = [*tap(120), *symbols(130, SECRET.replace("7", "8"))]
+    assert notes.verdict().counts.stray_touches
+    assert notes.verdict().counts.wrong_words == 1
+    notes.touches = [*tap(120), *symbols(130, SECRET.replace("11", "1"))]
+    assert notes.verdict().counts.wrong_words == 1
+
+
+def test_a_contact_that_ends_elsewhere_was_not_the_whole_action(notes: Notes) -> None:
+    notes.notebook.marks[TAP] = Mark("place", 7500, 9000, to=(20_000, 9000))
+    only(notes, wrong_words=1)
+    notes.touches[1] = replace(notes.touches[1], x=20_000)
+    only(notes)
+
+
+def test_a_board_that_restarted_after_the_receipt_had_come_about_is_no_excuse(notes: Notes) -> None:
+    notes.schedule.boots["boot-1"] = -1000 * MS
+    notes.schedule.boards.append(AboutBoard(130 * MS, "phone-1", "stopped"))
+    notes.tell_instead(TAP, unknown(TAP) | {"finishedNs": 1135 * MS})
+    only(notes, unknown=1)
+    notes.tell_instead(TAP, unknown(TAP) | {"finishedNs": 1125 * MS})
+    only(notes, unknown=1, unknown_outside_window=1)
+
+
+def test_a_ledger_that_was_lost_before_a_key_was_accepted_excuses_nothing(notes: Notes) -> None:
+    notes.schedule.ledger_lost_ns.append(50 * MS)
+    notes.say(told(500, TAP, "lookup", None, known=False, epoch=2, final_round=True))
+    only(notes, lost_receipts=1)
+
+
+@pytest.mark.parametrize(
+    ("copied", "counts"), [(112, {"unknown_unsent": 1}), (90, {"unknown_outside_window": 1})]
+)
+def test_only_a_copy_in_which_the_key_was_pending_excuses_who_was_not_first_in_line(
+    notes: Notes, copied: int, counts: dict[str, int]
+) -> None:
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.never_given(TAP)
+    notes.schedule.boards.append(AboutBoard(120 * MS, "phone-1", "stopped"))
+    notes.schedule.ledger_lost_ns.append(119 * MS)
+    notes.schedule.put_back.append((119 * MS, copied * MS))
+    only(notes, unknown=1, **counts)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edge_daemon.bench.crash.lines import Line
-from edge_daemon.bench.crash.notes import Told
+from edge_daemon.bench.crash.notes import Progressed, Told
 from edge_daemon.bench.crash.points import POINTS, PointKind
 from edge_daemon.bench.crash.scenario import Stage, Wish
 from edge_daemon.bench.crash.world import World
@@ -45,16 +45,17 @@ class Hit:
         return self.rng.choice(asked) if asked else None
 
     def waiting_wish(self) -> Wish | None:
-        """One of which no outcome was told yet, the last mostly: it waits in line. Else any."""
-        told = {
+        """One that waits in line, as far as anybody was told, mostly the last; else any."""
+        begun = {
             entry.name
             for entry in self.world.notebook.entries
-            if isinstance(entry, Told) and (entry.receipt or {}).get("status") in ("committed", "failed")
+            if (isinstance(entry, Progressed) and entry.stage == "dispatched")
+            or (isinstance(entry, Told) and (entry.receipt or {}).get("status") in ("committed", "failed"))
         }
-        waiting = [wish for wish in self.stage.asked if wish.name not in told]
+        waiting = [wish for wish in self.stage.asked if wish.name not in begun]
         if not waiting:
             return self.last_wish()
-        return waiting[-1] if self.rng.random() < 0.5 else self.rng.choice(waiting)
+        return waiting[-1] if self.rng.random() < 0.75 else self.rng.choice(waiting)
 
     def wish(self, token: int, device: str | None = None) -> Wish:
         """A new one, of the kind that its device can do."""
@@ -68,24 +69,30 @@ class Hit:
 
 @dataclass(frozen=True)
 class Fault:
-    """`kinds`: where it strikes. `after`: whether striking right behind a point differs from right before it."""
+    """`kinds`: where it strikes. `after`: whether striking right behind a point differs from right before it.
+
+    `effects`: what at least one history of all its points must show, as `effects.signs_of` names it; each of them.
+    """
 
     name: str
     kinds: frozenset[PointKind]
     after: bool
     strike: Callable[[Hit], None]
     about: str
+    effects: tuple[str, ...] = ()
 
 
 FAULTS: dict[str, Fault] = {}
 Strike = Callable[[Hit], None]
 
 
-def fault(kinds: frozenset[PointKind] = EVERYWHERE, *, after: bool = False) -> Callable[[Strike], Strike]:
+def fault(
+    *effects: str, kinds: frozenset[PointKind] = EVERYWHERE, after: bool = False
+) -> Callable[[Strike], Strike]:
     """Puts a function into FAULTS under its name."""
 
     def register(strike: Strike) -> Strike:
-        FAULTS[strike.__name__] = Fault(strike.__name__, kinds, after, strike, strike.__doc__ or "")
+        FAULTS[strike.__name__] = Fault(strike.__name__, kinds, after, strike, strike.__doc__ or "", effects)
         return strike
 
     return register

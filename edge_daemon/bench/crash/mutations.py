@@ -27,6 +27,9 @@ class Edit:
 
 
 _BOOKS = "edge_daemon.ledger.books"
+_BUILD = "edge_daemon.devices.build"
+_DEVICE = "edge_daemon.devices.device"
+_RECOVERY = "edge_daemon.devices.recovery"
 _LEDGER = "edge_daemon.ledger.ledger"
 
 _LATE_ACCEPT = """\
@@ -99,6 +102,85 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     # A ledger that was put back says of keys that it never saw that nothing was dispatched.
     "found_false_after_restored_ledger": (
         Edit(_BOOKS, "complete = never_raised(ours) if epoch is None else epoch == ours", "complete = True"),
+    ),
+    # What waited longer than it may is begun all the same.
+    "expiry_ignored": (Edit(_DEVICE, "        if now_ns >= job.expires_ns:", "        if False:"),),
+    # The same of a holder whose lease ran out meanwhile.
+    "lease_end_ignored": (
+        Edit("edge_daemon.devices.gate", "        if now_ns >= lease_ends_ns:", "        if False:"),
+    ),
+    # What was taken back is told so, and stays in line.
+    "cancel_ignored": (Edit(_DEVICE, "            self._line.remove(job)\n", ""),),
+    # A hold is known until something of the device is read from the disk.
+    "hold_in_memory_only": (
+        Edit(
+            _BOOKS,
+            "        return self._mark(device_id, hold_hint=hint, hold_owner=owner)",
+            "        return DeviceMarks(hold=None if owner is None else Hold(hint, owner))",
+        ),
+    ),
+    # The same of the screen that a person has.
+    "park_in_memory_only": (
+        Edit(
+            _BOOKS,
+            "        return self._mark(device_id, parked_note=note)",
+            "        return DeviceMarks(parked_note=note)",
+        ),
+    ),
+    # A latched emergency stop keeps nothing from being given to the board.
+    "stop_ignored": (
+        Edit("edge_daemon.devices.parts", "board.flags is not None and board.flags.estopped:", "False:"),
+    ),
+    # A key that was accepted is taken for the same action, whatever is sent under it.
+    "conflict_ignored": (
+        Edit(_BOOKS, "            if row.fingerprint != fingerprint:", "            if False:"),
+    ),
+    # While a key is being accepted, nothing is known of it.
+    "asked_too_early": (
+        Edit(
+            _DEVICE,
+            "            await job.admitted.wait()\n        return await self._ledger.lookup(self.device_id, key, ep",
+            "            pass\n        return await self._ledger.lookup(self.device_id, key, ep",
+        ),
+    ),
+    # A swipe ends half way.
+    "swipe_cut_short": (
+        Edit(
+            "edge_daemon.devices.hand_touch",
+            "self._contact(action.to_x, action.to_y, order.orientation)",
+            "self._contact((action.from_x + action.to_x) / 2, action.to_y, order.orientation)",
+        ),
+    ),
+    # A character is left out in the middle of a text.
+    "character_left_out": (
+        Edit(
+            "edge_daemon.boards.hid",
+            "utf8 = text.encode()\n        go",
+            "utf8 = (text[:3] + text[4:]).encode()\n        go",
+        ),
+    ),
+    # Command ids begin anew with the machine's uptime, below what its boards remember.
+    "ids_since_boot": (
+        Edit(
+            _BUILD,
+            "        house.ledger.lived_ns,\n        house.random_bits,",
+            "        house.monotonic_ns,\n        house.random_bits,",
+        ),
+        Edit(_BUILD, "max((highest_given(board) for board in house.boards.values()), default=0)", "0"),
+    ),
+    # A board whose line is lost while it is asked is not asked again.
+    "asked_once": (
+        Edit(
+            _RECOVERY,
+            "while answer is None or (isinstance(answer, OutcomeUnknown) and not answer.final):",
+            "while answer is None:",
+        ),
+    ),
+    # A board that is away is soon given up.
+    "given_up_early": (Edit(_RECOVERY, "BOARD_WAIT_S = 30.0", "BOARD_WAIT_S = 0.5"),),
+    # After a restart nobody is told what had become final before.
+    "outbox_in_memory_only": (
+        Edit(_BOOKS, "        return [row_id for (row_id,) in found]\n", "        return []\n"),
     ),
 }
 

@@ -119,7 +119,9 @@ def _happened_ns(key: Key) -> list[int]:
 
 
 def _is_later_without_sending(at_ns: int, told: Told, key: Key) -> bool:
-    return at_ns > told.at_ns and not any(told.at_ns <= sent.at_ns <= at_ns for sent in key.sent)
+    """What was sent behind the question is not what the answer is about, and may be accepted."""
+    asked_ns = told.asked_ns or told.at_ns
+    return at_ns > told.at_ns and not any(asked_ns < sent.at_ns <= at_ns for sent in key.sent)
 
 
 def _end(verdict: Verdict, key: Key, lost_ns: Sequence[int]) -> None:

@@ -399,10 +399,11 @@ class Staff(Plane):
         """Whoever holds it."""
         await self._until_done({"type": "releaseHold", "deviceId": device, "force": True})
 
-    async def stop_and_lift(self, device: str, after_s: float) -> None:
+    async def stop_and_lift(self, device: str, after_s: float, when_stopped: Callable[[], None]) -> None:
         """Presses the emergency stop, and lifts it after a while."""
         stopped = await self._once({"type": "estop", "deviceId": device})
         from_ns = self._world.now_ns()
+        when_stopped()
         await trio.sleep(after_s)
         if stopped:
             self._world.notebook.barred.append(Barred(device, from_ns, self._world.now_ns(), "estopped"))

@@ -1,7 +1,7 @@
 """What a run of the suite found, and whether the promise held. Pure: figures in, verdict and problems out."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,6 +41,8 @@ class Expected:
     cost: bool
     whole: bool = True
     """Whether it is all that the suite has; else even a run without a problem is no pass."""
+    effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By fault, what some of its histories must show, each of it. Of a sample of points nothing is demanded."""
 
 
 @dataclass
@@ -49,6 +51,8 @@ class Tried:
 
     mutated: Played = field(default_factory=Played)
     sound: Played = field(default_factory=Played)
+    told_by: str = ""
+    """The figure that must tell; empty: any."""
 
     @property
     def caught_by(self) -> Figures:
@@ -56,6 +60,8 @@ class Tried:
         if violated(total(self.sound)) or self.sound.broken:
             return {}
         told = violated(total(self.mutated))
+        if self.told_by and self.told_by not in told:
+            return {}
         return {name: count for name, count in told.items() if name not in NO_CATCH}
 
     @property
@@ -159,9 +165,16 @@ def total(played: Played) -> Figures:
     return everything.figures
 
 
-def _row(tally: Tally) -> dict[str, int]:
+def _row(tally: Tally) -> dict[str, Any]:
     told = {name: tally.figures[name] for name in ("unknown", *violated(tally.figures))}
-    return {"histories": tally.histories, "struck": tally.struck, "keys": tally.keys, **told}
+    seen = dict(sorted(tally.signs.items(), key=lambda sign: -sign[1]))
+    return {
+        "histories": tally.histories,
+        "struck": tally.struck,
+        "keys": tally.keys,
+        **told,
+        "seen_in_histories": seen,
+    }
 
 
 def _of_each_fault(violations: Sequence[Violation]) -> list[Violation]:
@@ -199,7 +212,8 @@ def _mutations(report: CrashReport) -> list[str]:
         elif not tried.caught_by:
             sound = violated(total(tried.sound))
             why = f": its histories are not clean without it either, {sound}" if sound else ""
-            found.append(f"mutation {name} was not caught in {tried.histories} histories{why}")
+            by = f" by {tried.told_by}" if tried.told_by else ""
+            found.append(f"mutation {name} was not caught{by} in {tried.histories} histories{why}")
     return found
 
 
@@ -229,6 +243,17 @@ def _unmeasured(report: CrashReport) -> list[str]:
         f"{name} never came about in {tally.histories} histories"
         for name, tally in report.faults.items()
         if not tally.struck
+    ]
+    found += [
+        f"{name} struck in {tally.struck} of {tally.histories} histories: its other points never came"
+        for name, tally in report.faults.items()
+        if 0 < tally.struck < tally.histories
+    ]
+    found += [
+        f"{name} had no effect: in {report.faults[name].histories} histories nobody saw {effect!r}"
+        for name, effects in expected.effects.items()
+        for effect in effects
+        if name in report.faults and not report.faults[name].signs.get(effect)
     ]
     if expected.whole and len(expected.faults) < FAULTS_MIN:
         found.append(f"only {len(expected.faults)} faults are known; {FAULTS_MIN} are promised")

@@ -53,7 +53,7 @@ class Wishes:
 
     def swipe(self, plane: NotedPlane, device: str, token: int) -> Wish:
         x, y = self._place(device)
-        action = {"type": "swipe", "fromX": x, "fromY": y, "toX": 900.0, "toY": y, "durationMs": 150}
+        action = {"type": "swipe", "fromX": x, "fromY": y, "toX": 900.0, "toY": y, "durationMs": 60}
         end = self._mark(device, 900.0, y)
         mark = replace(self._mark(device, x, y), to=(end.x, end.y))
         return self._wish(plane, device, action, mark, token)
@@ -175,7 +175,7 @@ def open_stage(world: World, plane_ids: tuple[str, ...] = ("plane",)) -> Stage:
 
 
 async def base(stage: Stage) -> None:
-    """A tap and another behind it, the first sent twice, two taps of a newer holder; meanwhile a text elsewhere.
+    """A tap and another behind it, the first sent twice, a newer holder's tap and swipe; meanwhile a text elsewhere.
 
     What waits in line is fenced off once (the second tap) and carried out once (the last).
     """
@@ -185,7 +185,7 @@ async def base(stage: Stage) -> None:
         await stage.ready([hand, keys])
     first, second = wishes.tap(plane, hand, FIRST_TOKEN), wishes.tap(plane, hand, FIRST_TOKEN)
     text, newer = wishes.text(plane, keys, FIRST_TOKEN), wishes.tap(plane, hand, FIRST_TOKEN + 1)
-    last = wishes.tap(plane, hand, FIRST_TOKEN + 1)
+    last = wishes.swipe(plane, hand, FIRST_TOKEN + 1)
     with trio.move_on_after(ACT_S):
         async with trio.open_nursery() as acting:
             acting.start_soon(stage.act, first)

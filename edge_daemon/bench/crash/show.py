@@ -104,9 +104,14 @@ def lines_of(figures: Json) -> list[str]:
     points = ", ".join(f"{count} of {kind}" for kind, count in figures["points"].items())
     lines = [
         f"seed {figures['seed']}; the base scenario has {figures['cut_points']} points: {points}",
+        "each fault is armed before the rig is switched on, and strikes at every point that is tried, from the first "
+        "write of the daemon's first start on; what it effected there is said below",
         f"{figures['histories']} histories; unknown {figures['unknown']}, before the first byte had left "
         f"{figures['unknown_unsent']}, outside the window {figures['unknown_outside_window']}",
     ]
+    for name, row in figures["by_fault"].items():
+        seen = ", ".join(f"{what} {count}" for what, count in row["seen_in_histories"].items())
+        lines.append(f"{name} showed in {row['histories']} histories: {seen or 'nothing'}")
     for name, tried in figures["by_mutation"].items():
         told = ", ".join(f"{what.replace('_', ' ')} {count}" for what, count in tried["caught_by"].items())
         lines.append(f"mutation {name}: {told or 'not caught'} in {tried['histories']} histories")

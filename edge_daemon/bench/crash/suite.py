@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import trio
 
-from edge_daemon.bench.crash.directed import directed
+from edge_daemon.bench.crash.directed import DIRECTED, directed
 from edge_daemon.bench.crash.faults import FAULTS
 from edge_daemon.bench.crash.mutations import MUTATIONS
 from edge_daemon.bench.crash.points import POINTS, PointKind
@@ -66,10 +66,21 @@ class Plan:
     @property
     def expected(self) -> Expected:
         if self.faults:
-            return Expected(self.faults, 0, (), 0, False, whole=False)
+            every = self.effort.cuts_per_fault is None
+            effects = effects_of(self.faults) if every else {}
+            return Expected(self.faults, 0, (), 0, False, whole=False, effects=effects)
         effort = self.effort
         whole = bool(effort.seeds and effort.kills)
-        return Expected(tuple(FAULTS), effort.seeds, tuple(MUTATIONS), effort.kills, True, whole)
+        # A few points of each may by chance be such at which nothing comes of it.
+        effects = effects_of(tuple(FAULTS)) if effort.cuts_per_fault is None else {}
+        return Expected(
+            tuple(FAULTS), effort.seeds, tuple(MUTATIONS), effort.kills, True, whole, effects=effects
+        )
+
+
+def effects_of(faults: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What each of them must be seen to effect at all of its points."""
+    return {name: FAULTS[name].effects for name in faults}
 
 
 class Watch:
@@ -182,7 +193,7 @@ async def try_mutations(plan: Plan, report: CrashReport, watch: Watch) -> None:
     if not names:
         return
     watch.begins("mutations", len(names))
-    report.mutations = {name: Tried() for name in names}
+    report.mutations = {name: Tried(told_by=DIRECTED[name].told_by) for name in names}
     tasks = {name: directed(name, plan.seed, report.points) for name in names}
     limiter = trio.CapacityLimiter(MUTATION_WORKERS)
 

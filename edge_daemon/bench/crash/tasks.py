@@ -73,12 +73,14 @@ Task = PlayCuts | PlayRandom | CountPoints | KillReal | MeasureCost
 
 
 class Tally(msgspec.Struct):
-    """Histories of one kind. `struck`: in how many the fault came about; `figures` adds up `Counts`."""
+    """Histories of one kind. `struck`: in how many the fault came about; `figures` adds up `Counts`; `signs`: in how
+    many histories each was seen (`effects.signs_of`)."""
 
     histories: int = 0
     struck: int = 0
     keys: int = 0
     figures: Figures = msgspec.field(default_factory=lambda: figures_of(Counts()))
+    signs: dict[str, int] = {}
 
     def add(self, other: "Tally") -> None:
         self.histories += other.histories
@@ -86,9 +88,12 @@ class Tally(msgspec.Struct):
         self.keys += other.keys
         for name, count in other.figures.items():
             self.figures[name] += count
+        for name, count in other.signs.items():
+            self.signs[name] = self.signs.get(name, 0) + count
 
     def add_history(self, history: History) -> None:
-        self.add(Tally(1, int(history.struck), history.keys, figures_of(history.counts)))
+        signs = dict.fromkeys(history.signs, 1)
+        self.add(Tally(1, int(history.struck), history.keys, figures_of(history.counts), signs))
 
 
 class Violation(msgspec.Struct, frozen=True):
