@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from edge_daemon.contract import Actor, LongPress, Outcome, Receipt, Refused
 from edge_daemon.ledger import CommandRef
@@ -75,6 +76,30 @@ async def test_staff_get_the_device_only_when_the_board_of_the_last_action_has_s
     assert receipt.error is not None
     # It stayed up and was asked: the board itself broke the press off.
     assert "broke it off" in receipt.error.message
+
+
+async def test_a_touch_that_waited_for_an_action_is_not_made_by_staff_who_have_lost_the_device(
+    run_rig: RunRig,
+) -> None:
+    told: list[str] = []
+
+    async def touch() -> None:
+        try:
+            await rig.fleet.staff_touch("phone-1", DigitizerTouchAt(x=0.5, y=0.5, dwell_ms=20), "jo")
+        except Refused as refusal:
+            told.append(refusal.code)
+
+    async with run_rig() as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.dispatch, "pressed", LongPress(x=500.0, y=500.0, duration_ms=1500))
+        await rig.rig.wait_for(lambda: len(rig.phone.touches) == 1)
+        nursery.start_soon(rig.fleet.take_hold, "phone-1", "a check", "jo")
+        while rig.ledger.hold("phone-1") is None:
+            await trio.sleep(0)
+        nursery.start_soon(touch)
+        await trio.testing.wait_all_tasks_blocked()
+        await rig.fleet.release_hold("phone-1", None)
+    assert told == ["lease_required"]
+    assert len(rig.phone.touches) == 1
 
 
 async def test_staff_touch_nothing_while_a_board_is_waited_for_that_may_know_of_the_last_run(
