@@ -5,6 +5,7 @@ hands in its own `Files` and fails, cuts or loses any of these steps.
 """
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import Protocol
@@ -159,10 +160,23 @@ def make_directories(files: Files, directory: Path) -> None:
 def sync_name(files: Files, directory: Path) -> None:
     """A directory whose own name is lost takes all that was synced in it along. Raises OSError.
 
-    A parent that we may not even read is somebody else's, and so was the making of what is in it.
+    A parent that we may not even read is somebody else's, and so was the making of what is in it; the same of one that
+    takes no writes.
     """
-    with contextlib.suppress(PermissionError):
+    try:
         files.sync_directory(directory.parent)
+    except PermissionError:
+        pass
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EINVAL):
+            raise
+
+
+def sync_names(files: Files, directory: Path) -> None:
+    """Its own and those of all above it: whoever made them may have died before, or been refused. Raises OSError."""
+    for one in (directory, *directory.parents):
+        if one != one.parent:
+            sync_name(files, one)
 
 
 def _sync(path: Path, flags: int) -> None:

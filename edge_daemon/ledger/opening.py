@@ -27,7 +27,7 @@ from edge_daemon.ledger.errors import (
     fault_of,
     fault_of_os,
 )
-from edge_daemon.ledger.files import Files, Lock, make_directories, sync_name
+from edge_daemon.ledger.files import Files, Lock, make_directories, sync_names
 from edge_daemon.ledger.identity import read_identity, write_identity
 from edge_daemon.ledger.log_check import missing_transactions
 from edge_daemon.ledger.sealed import corrupt, fetch
@@ -170,7 +170,7 @@ def _found_or_created(path: Path, connect: schema.Connect, files: Files) -> tupl
         raise corrupt(path, f"the file is missing but its log {log.name} is there")
     if unreadable is not None:
         raise corrupt(path, f"the file is missing and its witness cannot be read: {unreadable}")
-    sync_name(files, path.parent)  # whoever made the directory may have died before
+    sync_names(files, path.parent)
     born = lineage(witness, None, files.random_bytes(LINEAGE_BYTES))
     witness = Witness(born.epoch, None, new_nonce(files))
     write_witness(files, _witness_path(path), witness)

@@ -4,9 +4,11 @@ A life of the ledger is told once for each step and fault. What the ledger answe
 counts: afterwards every answer must hold, and nothing may be there that was neither asked for nor refused.
 """
 
+import contextlib
 import errno
 import random
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -328,3 +330,34 @@ async def test_at_every_step_of_its_work_what_was_answered_holds(
             life.simulated.disk.restore(made)
             await struck_at(step.number, STRIKES[name], life, life.work, rng)
             await must_be_sound(life, name.startswith("power cut"))
+
+
+async def test_a_directory_that_was_refused_its_sync_when_it_was_made_is_not_lost_with_what_is_kept_in_it_later(
+    simulated_ledger, samples
+):
+    failed = at = 0
+    while failed == at:
+        at += 1
+        simulated = simulated_ledger(at)
+        simulated.path = Path("/var/lib/edge/ledger.db")
+        number = 0
+
+        def refuse(op: DiskOp) -> None:
+            nonlocal number, failed
+            number += op.kind == "dirsync"
+            if op.kind == "dirsync" and number == at:
+                failed += 1
+                raise DiskError(errno.EIO)
+
+        simulated.disk.hook = refuse
+        with contextlib.suppress(Refused):
+            async with simulated.open():
+                pass
+        simulated.disk.hook = None
+        async with simulated.open() as ledger:
+            done = await samples.finished(ledger, "key")
+            simulated.disk.power_cut("nothing")
+        async with simulated.open() as ledger:
+            assert ledger.renewed is None
+            assert await ledger.unacknowledged(9) == [done]
+    assert failed > 4
