@@ -6,6 +6,7 @@ counts: afterwards every answer must hold, and nothing may be there that was nei
 
 import contextlib
 import errno
+import itertools
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -335,29 +336,35 @@ async def test_at_every_step_of_its_work_what_was_answered_holds(
 async def test_a_directory_that_was_refused_its_sync_when_it_was_made_is_not_lost_with_what_is_kept_in_it_later(
     simulated_ledger, samples
 ):
-    failed = at = 0
-    while failed == at:
+    refused = True
+    at = 0
+    while refused:
         at += 1
-        simulated = simulated_ledger(at)
-        simulated.path = Path("/var/lib/edge/ledger.db")
-        number = 0
+        refused = await refused_at_first(simulated_ledger(at), samples, at)
+    assert at > 5
 
-        def refuse(op: DiskOp) -> None:
-            nonlocal number, failed
-            number += op.kind == "dirsync"
-            if op.kind == "dirsync" and number == at:
-                failed += 1
-                raise DiskError(errno.EIO)
 
-        simulated.disk.hook = refuse
-        with contextlib.suppress(Refused):
-            async with simulated.open():
-                pass
-        simulated.disk.hook = None
-        async with simulated.open() as ledger:
-            done = await samples.finished(ledger, "key")
-            simulated.disk.power_cut("nothing")
-        async with simulated.open() as ledger:
-            assert ledger.renewed is None
-            assert await ledger.unacknowledged(9) == [done]
-    assert failed > 4
+async def refused_at_first(simulated: Any, samples: Any, at: int) -> bool:
+    """The `at`-th sync of a directory fails in the first life. Whether there are so many."""
+    simulated.path = Path("/var/lib/edge/ledger.db")
+    syncs = itertools.count(1)
+    refused = False
+
+    def refuse(op: DiskOp) -> None:
+        nonlocal refused
+        if op.kind == "dirsync" and next(syncs) == at:
+            refused = True
+            raise DiskError(errno.EIO)
+
+    simulated.disk.hook = refuse
+    with contextlib.suppress(Refused):
+        async with simulated.open():
+            pass
+    simulated.disk.hook = None
+    async with simulated.open() as ledger:
+        done = await samples.finished(ledger, "key")
+        simulated.disk.power_cut("nothing")
+    async with simulated.open() as ledger:
+        assert ledger.renewed is None
+        assert await ledger.unacknowledged(9) == [done]
+    return refused

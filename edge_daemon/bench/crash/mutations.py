@@ -115,16 +115,16 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     "hold_in_memory_only": (
         Edit(
             _BOOKS,
-            "        return self._mark(device_id, hold_hint=hint, hold_owner=owner)",
-            "        return DeviceMarks(hold=None if owner is None else Hold(hint, owner))",
+            "        return self._keep(device_id, replace(marks, hold=hold))",
+            "        return replace(marks, hold=hold)",
         ),
     ),
     # The same of the screen that a person has.
     "park_in_memory_only": (
         Edit(
             _BOOKS,
-            "        return self._mark(device_id, parked_note=note)",
-            "        return DeviceMarks(parked_note=note)",
+            "        return self._keep(device_id, replace(self._marks_of(device_id), parked_note=note))",
+            "        return replace(self._marks_of(device_id), parked_note=note)",
         ),
     ),
     # A latched emergency stop keeps nothing from being given to the board.
@@ -139,8 +139,13 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     "asked_too_early": (
         Edit(
             _DEVICE,
-            "            await job.admitted.wait()\n        return await self._ledger.lookup(self.device_id, key, ep",
-            "            pass\n        return await self._ledger.lookup(self.device_id, key, ep",
+            "            if answer.found or self._jobs.get(key) in (None, job):\n",
+            "            if True:\n",
+        ),
+        Edit(
+            _DEVICE,
+            "                await job.admitted.wait()\n            answer = ",
+            "                pass\n            answer = ",
         ),
     ),
     # A swipe ends half way.
@@ -180,7 +185,11 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     "given_up_early": (Edit(_RECOVERY, "BOARD_WAIT_S = 30.0", "BOARD_WAIT_S = 0.5"),),
     # After a restart nobody is told what had become final before.
     "outbox_in_memory_only": (
-        Edit(_BOOKS, "        return [row_id for (row_id,) in found]\n", "        return []\n"),
+        Edit(
+            _BOOKS,
+            "        return [row_id for (row_id,) in found], damages\n",
+            "        return [], damages\n",
+        ),
     ),
 }
 
