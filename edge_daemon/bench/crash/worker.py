@@ -6,7 +6,6 @@ With a mutation the product is broken in this process for as long as it lives. I
 however that comes, is this process's end.
 """
 
-import logging
 import os
 import sys
 
@@ -29,8 +28,6 @@ def main(arguments: list[str]) -> None:
             # The interpreter would try to flush again on its way out, and complain.
             os._exit(1)
 
-    # What the daemon says of a thousand broken lines and disks is of no use here.
-    logging.disable(logging.CRITICAL)
     for task in sys.stdin.buffer:
         say(do(decode_task(task), lambda done: say(Progress(done))))
 
