@@ -132,7 +132,8 @@ class Session:
                 await self._line_free.wait()
                 continue
             with trio.CancelScope() as self._own_reading:
-                await self._read_once()
+                while self._listener is None and not self._over:
+                    await self._read_once()
             if not self._own_reading.cancelled_caught:
                 # These bytes came just before somebody began to listen: what he waits for may be among them.
                 self._send_listener_back()

@@ -1,5 +1,6 @@
 """What a device can do, from what its boards announced. Nothing here is a constant of the daemon."""
 
+from functools import cache
 from typing import cast
 
 from edge_daemon.boards import BoardInfo
@@ -21,7 +22,12 @@ def charset_of(hid: BoardInfo | None) -> str:
     """Every character that the HID board can type with its layout, sorted."""
     if hid is None or hid.hid is None or not hid.caps & wire.CAP_HID_TEXT:
         return ""
-    return "".join(sorted(layouts.charset(LAYOUT_CODES[hid.hid.layout])))
+    return _sorted_charset(LAYOUT_CODES[hid.hid.layout])
+
+
+@cache
+def _sorted_charset(layout_id: int) -> str:
+    return "".join(sorted(layouts.charset(layout_id)))
 
 
 def capabilities_of(

@@ -45,6 +45,10 @@ class RigReader:
         return all(board.last_info is not None for board in boards) and self.camera.latest() is not None
 
     def now(self) -> RigFacts:
+        return self.facts(self._moment())
+
+    def facts(self, moment: RigMoment) -> RigFacts:
+        """What is attached now, said to be of that moment."""
         section, screen = self.section, self.section.screen
         hand = self.hand.last_info if self.hand is not None else None
         hid = self.hid.last_info if self.hid is not None else None
@@ -59,7 +63,7 @@ class RigReader:
             orientation=self.orientation(),
             camera=_camera(self.camera, self.source),
             calibration_folder=str(self.calibration_root),
-            now=self._moment(),
+            now=moment,
             hand=_hand(hand, section.motion) if hand is not None else None,
             hid=_hid(hid) if hid is not None else None,
         )

@@ -14,7 +14,8 @@ from edge_daemon.contract import Refused
 from edge_daemon.devices.rigfacts import RigReader
 from edge_daemon.devices.sight import outline_px
 from edge_daemon.devices.slot import CalibrationSlot
-from edge_daemon.staff.conditions import conditions_of
+from edge_daemon.staff.conditions import conditions_of, stamp_of
+from edge_daemon.upstream.service import RigMoment
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Shelf:
 
     def up_to_date(self) -> bool:
         """Whether the slot was filled for what is attached now."""
-        return self._loaded_for == _without_time(self._conditions())
+        return self._loaded_for == conditions_of(self._reader.facts(_NO_TIME))
 
     async def adopt(self) -> None:
         """Reads the store again for staff. Raises `Refused`, the slot untouched, when nothing in there can be used."""
@@ -133,12 +134,13 @@ class Shelf:
         return conditions_of(self._reader.now())
 
 
+_NO_TIME = RigMoment(wall_utc="1970-01-01T00:00:00Z", clock_synced=False, boot_id="", monotonic_ns=0)
+_NO_STAMP = stamp_of(_NO_TIME)
+
+
 def _without_time(conditions: Conditions) -> Conditions:
     """Only what was attached: time passes, and expiry is looked at when something else changes."""
-    epoch = msgspec.structs.replace(
-        conditions.now, wall_utc="1970-01-01T00:00:00Z", clock_synced=False, monotonic_ns=0
-    )
-    return msgspec.structs.replace(conditions, now=epoch)
+    return msgspec.structs.replace(conditions, now=_NO_STAMP)
 
 
 def _moved(errors: Sequence[CalibrationError]) -> str | None:

@@ -2,7 +2,7 @@
 
 from calibration.screen import ScreenGeometry
 from calibration.store import BoardKey, CameraKey, Conditions, Stamp
-from edge_daemon.upstream.service import RigFacts
+from edge_daemon.upstream.service import RigFacts, RigMoment
 
 
 def screen_of(facts: RigFacts) -> ScreenGeometry:
@@ -27,12 +27,11 @@ def conditions_of(facts: RigFacts) -> Conditions:
         camera=CameraKey(name=camera.name, width=camera.width, height=camera.height, source=camera.source)
         if camera.width is not None and camera.height is not None
         else None,
-        now=stamp_of(facts),
+        now=stamp_of(facts.now),
     )
 
 
-def stamp_of(facts: RigFacts) -> Stamp:
-    now = facts.now
+def stamp_of(now: RigMoment) -> Stamp:
     return Stamp(
         wall_utc=now.wall_utc,
         clock_synced=now.clock_synced,

@@ -1,7 +1,7 @@
 """The ledger's writer without its thread: the same batches, on trio's own clock and in an order that a seed decides."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import outcome
@@ -24,12 +24,18 @@ class InlineWriter:
     """
 
     def __init__(
-        self, retry_s: float, *, rng: random.Random, latency_s: Callable[[], float] = lambda: 0.0
+        self,
+        retry_s: float,
+        *,
+        rng: random.Random,
+        latency_s: Callable[[], float] = lambda: 0.0,
+        sleep: Callable[[float], Awaitable[None]] = trio.sleep,
     ) -> None:
-        """latency_s: asked for each batch, how long its commit takes in virtual seconds."""
+        """latency_s: asked for each batch, how long its commit takes in virtual seconds. sleep: for so long."""
         self._retry_s = retry_s
         self._rng = rng
         self._latency_s = latency_s
+        self._sleep = sleep
         self._waiting: list[Job[Any]] = []
         self._woken: dict[int, trio.Event] = {}
         self._work = trio.Event()
@@ -79,11 +85,14 @@ class InlineWriter:
     async def _serve(self, group: GroupCommit) -> None:
         last = False
         while not last:
-            with trio.move_on_after(self._retry_s) if group.owes else trio.CancelScope():
+            if group.owes:
+                with trio.move_on_after(self._retry_s):
+                    await self._work.wait()
+            else:
                 await self._work.wait()
             latency_s = self._latency_s()
             if latency_s:
-                await trio.sleep(latency_s)
+                await self._sleep(latency_s)
             self._work = trio.Event()
             last = self._closing
             jobs, self._waiting = self._waiting, []

@@ -15,6 +15,7 @@ from edge_daemon.bench.crash.disk_handle import DiskHandle
 from edge_daemon.bench.crash.inline_writer import InlineWriter
 from edge_daemon.bench.crash.rooms import CAMERA_PX
 from edge_daemon.bench.crash.streams import Hands, Wire
+from edge_daemon.bench.crash.virtual_clock import sleep
 from edge_daemon.boards import Board
 from edge_daemon.boards.port import Port
 from edge_daemon.cameras import pipe
@@ -198,7 +199,7 @@ class Life:
             connect=self._handle.connect,
             files=self._handle.files(),
             new_writer=lambda retry_s: InlineWriter(
-                retry_s, rng=self._rng, latency_s=lambda: world.disk_latency_s
+                retry_s, rng=self._rng, latency_s=lambda: world.disk_latency_s, sleep=sleep
             ),
         ) as ledger:
             self._ledger = ledger

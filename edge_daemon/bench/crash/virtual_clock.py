@@ -14,7 +14,8 @@ class VirtualClock(trio.abc.Clock):
 
     def __init__(self) -> None:
         self._now_s = 0.0
-        self._alarms: dict[Alarm, float] = {}
+        self.alarms: dict[Alarm, float] = {}
+        """When those go off that somebody waits at."""
 
     def start_clock(self) -> None: ...
 
@@ -27,20 +28,14 @@ class VirtualClock(trio.abc.Clock):
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Of trio's deadlines the next; the next alarm may come before it."""
-        next_s = min((deadline, *self._alarms.values()))
+        next_s = min((deadline, *self.alarms.values()))
         if next_s == math.inf:
             return math.inf
         # A step added, as MockClock does it: its rounding is part of the histories.
         self._now_s += max(0.0, next_s - self._now_s)
-        for alarm in [alarm for alarm, due_s in self._alarms.items() if due_s <= self._now_s]:
+        for alarm in [alarm for alarm, due_s in self.alarms.items() if due_s <= self._now_s]:
             alarm.go_off()
         return 0.0
-
-    def set(self, alarm: "Alarm", at_s: float) -> None:
-        self._alarms[alarm] = at_s
-
-    def clear(self, alarm: "Alarm") -> None:
-        del self._alarms[alarm]
 
 
 def running_clock() -> VirtualClock:
@@ -58,8 +53,9 @@ class Alarm:
     """
 
     def __init__(self) -> None:
+        self._clock = running_clock()
+        self._waiting: trio.lowlevel.Task | None = None
         self._rung = False
-        self._waiting: tuple[trio.lowlevel.Task, VirtualClock] | None = None
 
     def ring(self) -> None:
         """Now; where nobody waits, the next wait is over at once."""
@@ -68,25 +64,30 @@ class Alarm:
             self.go_off()
 
     def go_off(self) -> None:
-        trio.lowlevel.reschedule(self._forget())
+        """Wakes the task that waits."""
+        trio.lowlevel.reschedule(self._let_go())
 
     async def wait_until(self, at_s: float) -> None:
         """On trio's clock; infinity: until it rings."""
         if self._rung:
             await trio.lowlevel.checkpoint()
         else:
-            clock = running_clock()
-            clock.set(self, at_s)
-            self._waiting = trio.lowlevel.current_task(), clock
+            self._waiting = trio.lowlevel.current_task()
+            self._clock.alarms[self] = at_s
             await trio.lowlevel.wait_task_rescheduled(self._give_up)
         self._rung = False
 
     def _give_up(self, raise_cancel: object) -> trio.lowlevel.Abort:
-        self._forget()
+        self._let_go()
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _forget(self) -> trio.lowlevel.Task:
-        assert self._waiting is not None
-        (task, clock), self._waiting = self._waiting, None
-        clock.clear(self)
+    def _let_go(self) -> trio.lowlevel.Task:
+        task, self._waiting = self._waiting, None
+        assert task is not None
+        del self._clock.alarms[self]
         return task
+
+
+async def sleep(seconds: float) -> None:
+    """As `trio.sleep`, by an alarm."""
+    await Alarm().wait_until(trio.current_time() + seconds)
