@@ -129,6 +129,9 @@ def _show(devices: Any) -> None:
             ", ".join(device.capabilities.keys),
         )
     Console().print(table)
+    for device in devices:
+        if fault := device.metadata.get("storageFault"):
+            click.echo(f"{device.device_id}: nothing new is accepted: {fault}")
 
 
 def _camera(device: Any) -> str:

@@ -1,5 +1,6 @@
 """Puts a device together from its section of the configuration and the parts of the rig."""
 
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from edge_daemon.devices.slot import CalibrationSlot
 from edge_daemon.devices.staff import StaffDesk
 from edge_daemon.ledger import Ledger, PendingEntry
 from edge_daemon.staff.unattended import Unattended
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,35 @@ def build_fleet(house: House, pending: Sequence[PendingEntry], unattended: Unatt
             device_id, section, parts, drift, house.ledger, reader, ids, house.monotonic_ns
         )
         devices[device_id] = _device(house, device_id, section, parts, drift, own, ids, changes.tell)
+
+    def on_damage() -> None:
+        for desk in desks.values():
+            changes.tell(desk.describe())
+
+    house.ledger.watch_damage(on_damage)
+    removed = [
+        _recovery_of_removed(house, device_id, pending, changes.tell)
+        for device_id in _removed(house, pending)
+    ]
     reviews = Reviews(house.ledger, house.boot_id, house.clock, house.monotonic_ns, changes.tell)
-    return Fleet(devices, desks, house.ledger, changes, unattended, reviews)
+    return Fleet(devices, desks, house.ledger, changes, unattended, reviews, removed)
+
+
+def _removed(house: House, pending: Sequence[PendingEntry]) -> list[str]:
+    """Devices that the configuration has no more, with receipts that still wait for their end."""
+    named = dict.fromkeys(entry.receipt.device_id for entry in pending)
+    return [device_id for device_id in named if device_id not in house.config.devices]
+
+
+def _recovery_of_removed(
+    house: House, device_id: str, pending: Sequence[PendingEntry], on_receipt: Callable[[Receipt], None]
+) -> Recovery:
+    """Any board of the rig may be the one that had the command: the phone may stand there by another name now."""
+    own = [entry for entry in pending if entry.receipt.device_id == device_id]
+    writer = ReceiptWriter(own[0].receipt.backend_kind, house.boot_id, house.clock, house.ledger)
+    boards = list(house.boards.values())
+    logger.warning("%s is not configured any more; %d receipt(s) of it are settled", device_id, len(own))
+    return Recovery(own, boards, house.ledger, writer, house.monotonic_ns, on_receipt)
 
 
 def highest_given(board: Board) -> int:

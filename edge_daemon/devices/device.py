@@ -33,7 +33,7 @@ from edge_daemon.devices.orders import Order
 from edge_daemon.devices.parts import Parts
 from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
 from edge_daemon.devices.recovery import Recovery
-from edge_daemon.ledger import CommandRef, Existing, Ledger, SettledAlready
+from edge_daemon.ledger import CommandRef, Existing, Ledger, LedgerCorrupt, SettledAlready
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ class Device:
         if job is not None and not job.begun and job in self._line:
             self._line.remove(job)
             await self._fail(job, Refused("canceled", "taken back by the plane before it began"))
-            return Outcome(receipt=job.receipt)
+            return Outcome(receipt=job.receipt) if job.refusal is None else _refused(job.refusal)
         answer = await self._ledger.lookup(self.device_id, key, None)
         if answer.receipt is None:
             return _refused(
@@ -228,7 +228,10 @@ class Device:
         raise refusal
 
     async def _replay(self, job: Job, receipt: Receipt) -> None:
-        job.receipt = await self._recovery.final(receipt)
+        try:
+            job.receipt = await self._recovery.final(receipt)
+        except Refused as refusal:
+            job.refusal = refusal
         self._finish(job)
 
     def _refuse_early(self, job: Job) -> None:
@@ -388,6 +391,16 @@ class Device:
         except SettledAlready:
             # The first hand-over was queued and has been written while we waited for the second.
             logger.info("%s: the ledger took an outcome late", self.device_id)
+        except LedgerCorrupt as error:
+            told = self._writer.unrecorded(receipt, error)
+            key, outcome = receipt.idempotency_key, receipt.reason or receipt.status
+            logger.error("%s: key %s: its outcome, %s, cannot be recorded", self.device_id, key, outcome)
+            if isinstance(told, Refused):
+                job.refusal = told
+            else:
+                job.receipt = told
+            self._finish(job)
+            return
         job.receipt = receipt
         self._finish(job)
         self._on_receipt(receipt)

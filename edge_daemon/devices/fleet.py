@@ -1,7 +1,7 @@
 """All devices of the rig, as the session upstream sees them: the `Service` of `edge_daemon.upstream`."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
@@ -23,6 +23,7 @@ from edge_daemon.contract import (
     ResolvedAs,
 )
 from edge_daemon.devices.device import Device
+from edge_daemon.devices.recovery import Recovery
 from edge_daemon.devices.reviews import Reviews
 from edge_daemon.devices.staff import StaffDesk
 from edge_daemon.ledger import Ledger
@@ -114,7 +115,9 @@ class Fleet:
         changes: Changes,
         unattended: Unattended,
         reviews: Reviews,
+        removed: Sequence[Recovery] = (),
     ) -> None:
+        """removed: the pending receipts of devices that are not configured any more."""
         self._devices = dict(devices)
         self._desks = dict(desks)
         self._ledger = ledger
@@ -122,6 +125,7 @@ class Fleet:
         self._looks = Looks()
         self._unattended = unattended
         self._reviews = reviews
+        self._removed = tuple(removed)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Works until cancelled; each hand is then parked within a bound."""
@@ -130,6 +134,8 @@ class Fleet:
         async with trio.open_nursery() as nursery:
             for device in self._devices.values():
                 await nursery.start(device.run)
+            for recovery in self._removed:
+                nursery.start_soon(recovery.run)
             task_status.started()
 
     async def drain(self) -> None:

@@ -16,6 +16,7 @@ class Gate:
         self.refuse_parked()
         self.refuse_held()
         self.refuse_stale_holder(lease)
+        self.refuse_damaged()
         if now_ns >= lease_ends_ns:
             raise Refused(
                 "lease_required",
@@ -40,6 +41,16 @@ class Gate:
         hold = self._ledger.hold(self._device_id)
         if hold is not None:
             raise Refused("leased", f"staff have {self._device_id}: {hold.hint}", hint=hold.hint)
+
+    def refuse_damaged(self) -> None:
+        fault = self._ledger.damage(self._device_id)
+        if fault is not None:
+            raise Refused(
+                "storage_unavailable",
+                f"nothing was executed: a receipt of {self._device_id} is damaged, or may be, and what was done before "
+                f"must not be done again. {fault}",
+                retryable=False,
+            )
 
     def refuse_stale_holder(self, lease: Lease) -> None:
         highest = self._ledger.highest_token(self._device_id)

@@ -12,13 +12,14 @@ from edge_daemon.contract import (
     FrameNotes,
     Receipt,
     ReceiptReason,
+    Refused,
     args_summary,
     error_info,
     receipt_action,
 )
 from edge_daemon.contract.actions import TypeText
 from edge_daemon.devices.job import Job
-from edge_daemon.ledger import Ledger
+from edge_daemon.ledger import Ledger, LedgerCorrupt
 from firmware import wire
 
 
@@ -83,6 +84,25 @@ class ReceiptWriter:
             requires_manual_review=reason == "outcome_unknown",
             timing=job.timing() if job else None,
             frame_notes=notes,
+        )
+
+    def unrecorded(self, final: Receipt, error: LedgerCorrupt) -> Receipt | Refused:
+        """What is told of an outcome that the ledger cannot take, for the row of its receipt is damaged.
+
+        A refusal says that nothing was executed. Of what was, or may have been, a receipt says that a person must look:
+        the outcome stands in its words, for nobody will find it recorded.
+        """
+        why = f"its outcome, {final.reason or final.status}, could not be recorded: {error}"
+        if final.status == "failed" and not final.requires_manual_review:
+            return Refused("storage_unavailable", f"nothing was executed; {why}", retryable=False)
+        return msgspec.structs.replace(
+            final,
+            status="failed",
+            committed_at=None,
+            failed_at=final.failed_at or final.committed_at,
+            error=error_info("storage_unavailable", f"{why}. A person must look", retryable=False),
+            reason="outcome_unknown",
+            requires_manual_review=True,
         )
 
 

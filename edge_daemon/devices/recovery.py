@@ -15,7 +15,7 @@ from edge_daemon.boards import Board, BoardAnswer, CommandFault, Done, NotExecut
 from edge_daemon.clock import MonotonicNs
 from edge_daemon.contract import Receipt, error_info
 from edge_daemon.devices.receipts import ReceiptWriter, verdict_of
-from edge_daemon.ledger import CommandRef, Ledger, PendingEntry
+from edge_daemon.ledger import CommandRef, Ledger, LedgerCorrupt, PendingEntry
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,10 @@ ESP32 come up within 10 s of power."""
 
 
 class Recovery:
-    """The pending receipts of one device from the last run of this daemon, oldest first."""
+    """The pending receipts of one device from the last run of this daemon, oldest first.
+
+    boards: those that may be asked; a command names its board by uid.
+    """
 
     def __init__(
         self,
@@ -49,7 +52,15 @@ class Recovery:
         for position, entry in enumerate(self._entries):
             in_line = position > 0 and self._ledger.renewed is None
             receipt = self._never_begun(entry) if in_line else await self._asked(entry)
-            await self._ledger.settle(receipt)
+            try:
+                await self._ledger.settle(receipt)
+            except LedgerCorrupt as error:
+                # Damaged since the start. Nothing new is accepted for the device; whoever asks for it is told.
+                logger.error(
+                    "%s: key %s cannot be settled: %s", receipt.device_id, receipt.idempotency_key, error
+                )
+                self._settled[receipt.idempotency_key].set()
+                continue
             self._settled[receipt.idempotency_key].set()
             self._on_receipt(receipt)
             logger.info(
@@ -120,6 +131,8 @@ class Recovery:
         once. `OutcomeUnknown(final=False)` when it could not tell in all that time.
         """
         answer: BoardAnswer | None = None
+        if not self._boards:
+            return None
         with trio.move_on_after(BOARD_WAIT_S):
             while answer is None or (isinstance(answer, OutcomeUnknown) and not answer.final):
                 board = await self._board_with_uid(command.board_uid)

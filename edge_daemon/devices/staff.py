@@ -86,7 +86,7 @@ class StaffDesk:
             parked=self._ledger.parked(self.device_id),
             display_name=self._section.display_name,
             staff_hold=StaffHold(hint=hold.hint) if hold is not None else None,
-            metadata=self._parts.metadata(),
+            metadata=self._parts.metadata() | storage_said(self._ledger, self.device_id),
         )
 
     # -- holds --------------------------------------------------------------------------------------------
@@ -275,3 +275,9 @@ async def _do(verb: Awaitable[T]) -> T:
     except BoardError as error:
         info, _ = verdict_of(error)
         raise Refused(info.code, info.message) from error
+
+
+def storage_said(ledger: Ledger, device_id: str) -> dict[str, str]:
+    """What stands in a device's metadata when a damaged receipt keeps it from being used."""
+    fault = ledger.damage(device_id)
+    return {} if fault is None else {"storageFault": str(fault)}

@@ -21,13 +21,14 @@ from edge_daemon.contract import (
     Resolution,
 )
 from edge_daemon.ledger.epoch import never_raised
-from edge_daemon.ledger.errors import SettledAlready, StorageFault, UnknownReceipt
+from edge_daemon.ledger.errors import LedgerCorrupt, SettledAlready, StorageFault, UnknownReceipt
 from edge_daemon.ledger.files import Files
-from edge_daemon.ledger.rows import COLUMNS, Digests, Row, crc_of, encode, row_of
+from edge_daemon.ledger.rows import COLUMNS, Digests, Row, crc_of, device_of, encode, row_of
 from edge_daemon.ledger.types import (
     Acceptance,
     Accepted,
     CommandRef,
+    Damage,
     DeviceMarks,
     Existing,
     Hold,
@@ -225,10 +226,10 @@ class Books:
                     return ReceiptPage(receipts=tuple(found), next=row.id)
         return ReceiptPage(receipts=tuple(found), next=rows[-1].id if len(rows) == PAGE_ROWS else None)
 
-    def pending(self) -> list[PendingEntry]:
-        """In order of acceptance. Looks at every row: for the start."""
-        rows = self._rows("WHERE settled IS NULL ORDER BY id")
-        return [PendingEntry(row.receipt, row.command) for row in rows if row.command is not None]
+    def pending(self) -> tuple[list[PendingEntry], list[Damage]]:
+        """In order of acceptance, and those that cannot be read. Looks at every row: for the start."""
+        rows, damages = self._sound_rows("WHERE settled IS NULL ORDER BY id")
+        return [PendingEntry(row.receipt, row.command) for row in rows if row.command is not None], damages
 
     def outbox(self) -> list[int]:
         """The ids of the final receipts not acknowledged, in order of settling. Looks at every row: for the start."""
@@ -237,10 +238,15 @@ class Books:
         )
         return [row_id for (row_id,) in found]
 
-    def unacknowledged(self, ids: Iterable[int]) -> dict[int, Receipt]:
-        """Of these the ones still to be acknowledged, in the order given."""
-        rows = [row for row_id in ids for row in self._rows("WHERE id = ? AND acknowledged = 0", row_id)]
-        return {row.id: row.receipt for row in rows}
+    def unacknowledged(self, ids: Iterable[int]) -> tuple[dict[int, Receipt], list[Damage]]:
+        """Of these the ones still to be acknowledged, in the order given, and those that cannot be read."""
+        found: dict[int, Receipt] = {}
+        damages: list[Damage] = []
+        for row_id in ids:
+            rows, damaged = self._sound_rows("WHERE id = ? AND acknowledged = 0", row_id)
+            found |= {row.id: row.receipt for row in rows}
+            damages += damaged
+        return found, damages
 
     def acknowledge(self, device_id: str, key: str, resolved: bool) -> int | None:
         """The id of the row that is acknowledged now; None when there is none any more, or it says more by now.
@@ -360,6 +366,22 @@ class Books:
     def _rows(self, where: str, *parameters: bytes | int) -> list[Row]:
         found = self._sql.execute(f"SELECT {COLUMNS} FROM receipt {where}", parameters).fetchall()
         return [row_of(self._path, *columns) for columns in found]
+
+    def _sound_rows(self, where: str, *parameters: bytes | int) -> tuple[list[Row], list[Damage]]:
+        """Each is judged by itself: one that is damaged must not hide the others."""
+        found = self._sql.execute(f"SELECT {COLUMNS} FROM receipt {where}", parameters).fetchall()
+        sound: list[Row] = []
+        damages: list[Damage] = []
+        for columns in found:
+            try:
+                row = row_of(self._path, *columns)
+                row.require_readable()
+            except LedgerCorrupt as error:
+                _, key, *_, blob = columns
+                damages.append(Damage(device_of(self.digests, key, blob), error.fault))
+            else:
+                sound.append(row)
+        return sound, damages
 
     def _next_settled(self) -> int:
         """Gaps that a rolled back transaction leaves do not matter."""

@@ -1,7 +1,8 @@
 """The ledger's public face: typed verbs for trio; each returns when what it says is durable."""
 
+import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -20,7 +21,7 @@ from edge_daemon.contract import (
     Resolution,
 )
 from edge_daemon.ledger.commit import Job
-from edge_daemon.ledger.errors import StorageFault
+from edge_daemon.ledger.errors import LedgerCorrupt, StorageFault
 from edge_daemon.ledger.files import OS_FILES, Files
 from edge_daemon.ledger.opening import OpenLedger, open_files
 from edge_daemon.ledger.schema import Connect, connect_file
@@ -28,6 +29,7 @@ from edge_daemon.ledger.types import (
     Acceptance,
     Accepted,
     CommandRef,
+    Damage,
     DeviceMarks,
     Hold,
     PendingEntry,
@@ -46,6 +48,8 @@ PRUNE_LIMIT = 100
 """Rows looked at by one `prune`: a transaction of some 150 kB, and the longest that an action waits for it."""
 
 T = TypeVar("T")
+
+_log = logging.getLogger("edge_daemon.ledger")
 
 
 class Ledger:
@@ -72,6 +76,10 @@ class Ledger:
         self._epoch = epoch
         # In order of settling; changed only by what is durable.
         self._outbox = dict.fromkeys(outbox)
+        self._damages: dict[str, Damage] = {}
+        self._on_damage: Callable[[], None] = lambda: None
+        if opened.unreadable is not None:
+            self._note_damages([Damage(None, opened.unreadable)])
 
     # -- what is known without asking the disk -----------------------------------------------------------------
 
@@ -94,6 +102,18 @@ class Ledger:
     def storage_fault(self) -> StorageFault | None:
         """Why the last transaction failed; None when it did not. For health; accepting asks the disk anew."""
         return self._writer.fault
+
+    def damage(self, device_id: str) -> StorageFault | None:
+        """Why nothing new may be done on the device: a receipt that is damaged is its own, or may be.
+
+        Of those that this ledger came upon since it was opened: among the pending and the not acknowledged ones.
+        """
+        concern = (damage for damage in self._damages.values() if damage.device_id in (device_id, None))
+        return next((damage.fault for damage in concern), None)
+
+    def watch_damage(self, on_damage: Callable[[], None]) -> None:
+        """Called on each damage that is found from now on."""
+        self._on_damage = on_damage
 
     def lived_ns(self) -> int:
         """Monotonic time, summed over the machine's boots: later than it was when any durable outcome was settled."""
@@ -158,12 +178,17 @@ class Ledger:
         While the disk refuses, this waits: the outcome is kept and written as soon as the disk takes it, before
         anything new is accepted. Only when the ledger closes first does it raise StorageUnavailable: the receipt
         then stays pending and its board is asked at the next start.
-        Raises SettledAlready with the stored receipt, UnknownReceipt; ValueError when the receipt is not final.
+        Raises SettledAlready with the stored receipt, UnknownReceipt, LedgerCorrupt when its row has been damaged since
+        it was accepted: nothing new is accepted for the device then. ValueError when the receipt is not final.
         """
         if receipt.status == "pending":
             raise ValueError("a receipt is settled as committed or failed, not as pending")
         body = partial(self._books.settle, receipt)
-        await self._writer.submit(Job(body, "owed", self._into_outbox))
+        try:
+            await self._writer.submit(Job(body, "owed", self._into_outbox))
+        except LedgerCorrupt as error:
+            self._note_damages([Damage(receipt.device_id, error.fault)])
+            raise
 
     async def resolve(self, device_id: str, key: str, resolution: Resolution) -> Receipt:
         """A person says what became of an action that nobody could tell of; returns the receipt with that in it.
@@ -190,20 +215,33 @@ class Ledger:
         return await self._read(partial(self._books.lookup, device_id, key, epoch))
 
     async def pending(self) -> list[PendingEntry]:
-        """In order of acceptance, with whom to ask about each; for the recovery after a start."""
-        return await self._read(self._books.pending)
+        """In order of acceptance, with whom to ask about each; for the recovery after a start.
+
+        One that is damaged is left out, and `damage` says so.
+        """
+        entries, damages = await self._read(self._books.pending)
+        self._note_damages(damages)
+        return entries
 
     async def unacknowledged(self, limit: int) -> list[Receipt]:
-        """The outbox: final receipts in order of settling, at most `limit`."""
-        oldest = list(islice(self._outbox, limit))
+        """The outbox: final receipts in order of settling, at most `limit`.
 
-        def publish(found: dict[int, Receipt]) -> None:
-            for row_id in oldest:
-                if row_id not in found:  # a refused acknowledgement may have become durable after all
-                    self._outbox.pop(row_id, None)
+        One that is damaged is left out, and `damage` says so.
+        """
+        while True:
+            oldest = list(islice(self._outbox, limit))
 
-        body = partial(self._books.unacknowledged, oldest)
-        return list((await self._writer.submit(Job(body, "read", publish))).values())
+            def publish(answer: tuple[dict[int, Receipt], list[Damage]], oldest: list[int] = oldest) -> None:
+                found, damages = answer
+                for row_id in oldest:
+                    if row_id not in found:  # damaged; or a refused acknowledgement became durable after all
+                        self._outbox.pop(row_id, None)
+                self._note_damages(damages)
+
+            body = partial(self._books.unacknowledged, oldest)
+            found, damages = await self._writer.submit(Job(body, "read", publish))
+            if not damages:
+                return list(found.values())
 
     async def acknowledge(self, device_id: str, key: str, *, resolved: bool = False) -> None:
         """The plane has the final receipt, `resolved`: with its resolution. Saying it again does nothing.
@@ -276,6 +314,15 @@ class Ledger:
             self._epoch = epoch
 
         await self._writer.submit(Job(partial(self._opened.raise_epoch, remembered), "write", publish))
+
+    def _note_damages(self, damages: Sequence[Damage]) -> None:
+        for damage in damages:
+            if damage.fault.detail in self._damages:
+                continue
+            self._damages[damage.fault.detail] = damage
+            concerned = "every device" if damage.device_id is None else damage.device_id
+            _log.error("nothing new is accepted for %s: %s", concerned, damage.fault)
+            self._on_damage()
 
     def _into_outbox(self, row_id: int) -> None:
         """At its end: also what has been there before."""

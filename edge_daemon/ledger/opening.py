@@ -6,10 +6,7 @@ import sqlite3
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from edge_daemon.clock import NS_PER_MS, MonotonicNs
-from edge_daemon.contract import Receipt
 from edge_daemon.ledger import schema
 from edge_daemon.ledger.books import Books
 from edge_daemon.ledger.epoch import (
@@ -32,10 +29,11 @@ from edge_daemon.ledger.errors import (
 )
 from edge_daemon.ledger.files import Files, Lock, make_directories, sync_name
 from edge_daemon.ledger.log_check import missing_transactions
+from edge_daemon.ledger.rows import crc_of, device_of
 
 _ROWS_FOR_SALT = 8
 _UNNOTED_MS = 86_400_000
-"""A crash leaves less than this unnoted, however often a full disk kept the time from being noted."""
+"""A stamp further ahead of the time that was noted last is damaged: time is noted each hour while the disk takes it."""
 
 _log = logging.getLogger("edge_daemon.ledger")
 
@@ -53,11 +51,13 @@ class OpenLedger:
         books: Books,
         nonce: str,
         renewed: str | None,
+        unreadable: StorageFault | None = None,
     ) -> None:
         self.path = path
         self.connection = connection
         self.books = books
         self.renewed = renewed
+        self.unreadable = unreadable
         self._connect = connect
         self._files = files
         self._lock = lock
@@ -137,7 +137,7 @@ def open_files(
             nonce = _change_nonce(connection, files, path, line.epoch, stamp.nonce)
             _begin_boot(connection, boot_id, monotonic_ns() // NS_PER_MS)
             books = Books(connection, path, files, monotonic_ns, reserve_bytes)
-            _require_own_salt(connection, books, path)
+            unreadable = _checked_salt(connection, books, path)
         except sqlite3.Error as error:
             fault = fault_of(error, path) or StorageFault(
                 "corrupt", path, f"tables not as they should be: {error}"
@@ -146,7 +146,7 @@ def open_files(
         except OSError as error:
             raise fault_of_os(error, path).exception() from error
         undo.pop_all()
-        return OpenLedger(path, connect, files, lock, connection, books, nonce, renewed)
+        return OpenLedger(path, connect, files, lock, connection, books, nonce, renewed, unreadable)
 
 
 def _found_or_created(path: Path, connect: schema.Connect, files: Files) -> tuple[Witness | None, str | None]:
@@ -207,21 +207,20 @@ def _stamp(connection: sqlite3.Connection, path: Path) -> Stamp:
     return Stamp(*found)
 
 
-def _require_own_salt(connection: sqlite3.Connection, books: Books, path: Path) -> None:
-    """With a damaged one no key would be found any more. Single damaged rows are told when they are asked for."""
+def _checked_salt(connection: sqlite3.Connection, books: Books, path: Path) -> StorageFault | None:
+    """With a damaged one no key would be found any more: raises LedgerCorrupt.
+
+    A fault when no receipt is left to tell by: nothing new may be done then, and what can be read is answered. Single
+    damaged rows are told when they are come upon.
+    """
     rows = connection.execute(
-        f"SELECT key, receipt FROM receipt ORDER BY id DESC LIMIT {_ROWS_FOR_SALT}"
+        f"SELECT key, fingerprint, crc, command, receipt FROM receipt ORDER BY id DESC LIMIT {_ROWS_FOR_SALT}"
     ).fetchall()
-    if rows and not any(_is_key_of(books, key, blob) for key, blob in rows):
+    if not rows or any(device_of(books.digests, key, blob) is not None for key, *_, blob in rows):
+        return None
+    if any(crc == crc_of(key, fingerprint, command, blob) for key, fingerprint, crc, command, blob in rows):
         raise _corrupt(path, "the salt of its keys is damaged")
-
-
-def _is_key_of(books: Books, key: bytes, blob: bytes) -> bool:
-    try:
-        receipt = msgspec.msgpack.decode(blob, type=Receipt)
-    except msgspec.DecodeError:
-        return False
-    return books.digests.key(receipt.device_id, receipt.idempotency_key) == key
+    return StorageFault("corrupt", path, f"none of its last {len(rows)} receipts matches its checksum")
 
 
 def _change_nonce(connection: sqlite3.Connection, files: Files, path: Path, epoch: int, old: str) -> str:

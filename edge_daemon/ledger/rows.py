@@ -71,6 +71,10 @@ class Row:
             raise self._corrupt("waits for a review but is filed otherwise")
         return receipt
 
+    def require_readable(self) -> None:
+        """Raises LedgerCorrupt."""
+        _ = self.receipt, self.command
+
     def _corrupt(self, detail: str) -> LedgerCorrupt:
         return LedgerCorrupt(StorageFault("corrupt", self._path, f"receipt row {self.id} {detail}"))
 
@@ -113,6 +117,15 @@ def row_of(
         raise LedgerCorrupt(StorageFault("corrupt", path, detail))
     filed = Filed(settled is not None, bool(acknowledged), bool(review))
     return Row(path, row_id, fingerprint, filed, command, blob)
+
+
+def device_of(digests: Digests, key: bytes, blob: bytes) -> str | None:
+    """Whose receipt a row holds that does not match its checksum; None unless its key vouches for it."""
+    try:
+        receipt = _decode_receipt(blob)
+    except msgspec.DecodeError:
+        return None
+    return receipt.device_id if digests.key(receipt.device_id, receipt.idempotency_key) == key else None
 
 
 def crc_of(key: bytes, fingerprint: bytes, command: bytes | None, receipt: bytes) -> int:

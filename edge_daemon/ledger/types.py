@@ -3,6 +3,7 @@
 import msgspec
 
 from edge_daemon.contract import Data, Orientation, Receipt
+from edge_daemon.ledger.errors import StorageFault
 
 
 class CommandRef(Data, frozen=True):
@@ -31,6 +32,14 @@ Acceptance = Accepted | Existing
 class PendingEntry(msgspec.Struct, frozen=True):
     receipt: Receipt
     command: CommandRef
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """A receipt's row that cannot be read: whether its action was done, nobody can tell from it any more."""
+
+    device_id: str | None
+    """Whose it is; None when not even that can be told."""
+    fault: StorageFault
 
 
 class Pruned(msgspec.Struct, frozen=True):
