@@ -53,7 +53,7 @@ class Wishes:
 
     def swipe(self, plane: NotedPlane, device: str, token: int) -> Wish:
         x, y = self._place(device)
-        action = {"type": "swipe", "fromX": x, "fromY": y, "toX": 900.0, "toY": y, "durationMs": 60}
+        action = {"type": "swipe", "fromX": x, "fromY": y, "toX": 900.0, "toY": y, "durationMs": 80}
         end = self._mark(device, 900.0, y)
         mark = replace(self._mark(device, x, y), to=(end.x, end.y))
         return self._wish(plane, device, action, mark, token)
