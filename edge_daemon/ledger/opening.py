@@ -33,7 +33,7 @@ from edge_daemon.ledger.log_check import missing_transactions
 from edge_daemon.ledger.sealed import corrupt, fetch
 
 _UNNOTED_MS = 86_400_000
-"""A crash leaves less than this unnoted, however often a full disk kept the time from being noted."""
+"""A stamp further ahead of the time that was noted last is damaged: time is noted each hour while the disk takes it."""
 
 _log = logging.getLogger("edge_daemon.ledger")
 

@@ -16,6 +16,7 @@ from edge_daemon.bench.crash.notes import (
     Name,
     Notebook,
     Progressed,
+    Resolved,
     Schedule,
     Sent,
     Told,
@@ -480,3 +481,70 @@ def test_only_a_copy_in_which_the_key_was_pending_excuses_who_was_not_first_in_l
     notes.schedule.ledger_lost_ns.append(119 * MS)
     notes.schedule.put_back.append((119 * MS, copied * MS))
     only(notes, unknown=1, **counts)
+
+
+def resolved(name: Name, outcome: str = "committed") -> dict[str, Any]:
+    return unknown(name) | {"requiresManualReview": False, "resolution": {"outcome": outcome}}
+
+
+@pytest.fixture
+def reviewed(notes: Notes) -> Notes:
+    """Of a tap that nobody knew of, until a person said at 260 ms what had become of it."""
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.schedule.boards.append(AboutBoard(115 * MS, "phone-1", "stopped"))
+    notes.notebook.entries = [
+        one for one in notes.notebook.entries if one.at_ns < 300 * MS or one.name != TAP
+    ]
+    notes.say(
+        Resolved(260 * MS, TAP, "committed"),
+        told(261, TAP, "push", resolved(TAP)),
+        told(300, TAP, "result", resolved(TAP), to="dispatch", asked_ns=299 * MS, final_round=True),
+        told(301, TAP, "lookup", resolved(TAP), to="lookup", asked_ns=300 * MS, final_round=True),
+    )
+    return notes
+
+
+def test_a_persons_word_that_is_kept_told_and_pushed_violates_nothing(reviewed: Notes) -> None:
+    only(reviewed, unknown=1)
+
+
+def test_a_persons_word_that_is_not_pushed_or_not_told_any_more_or_another_is_lost(reviewed: Notes) -> None:
+    entries = reviewed.notebook.entries
+    reviewed.notebook.entries = [one for one in entries if one.at_ns != 261 * MS]
+    only(reviewed, unknown=1, lost_receipts=1)
+    reviewed.notebook.entries = entries
+    reviewed.say(told(310, TAP, "lookup", unknown(TAP), to="lookup", asked_ns=309 * MS))
+    only(reviewed, unknown=1, lost_receipts=1)
+    reviewed.notebook.entries = entries
+    reviewed.say(told(310, TAP, "push", resolved(TAP, "not_executed")))
+    assert reviewed.verdict().counts.lost_receipts
+
+
+def test_what_retention_let_go_is_not_known_and_refused_and_nothing_else(notes: Notes) -> None:
+    def again(at: int, receipt: dict[str, Any] | None, code: str = "") -> None:
+        error = {"code": code, "message": "", "retryable": False} if code else None
+        notes.say(told(at, TAP, "result", receipt, error=error, to="dispatch", asked_ns=(at - 1) * MS))
+
+    notes.notebook.entries = [
+        one for one in notes.notebook.entries if one.at_ns < 300 * MS or one.name != TAP
+    ]
+    last = told(300, TAP, "lookup", None, known=False, to="lookup", asked_ns=299 * MS, final_round=True)
+    notes.say(last)
+    only(notes, lost_receipts=1)
+    notes.schedule.pruned_ns.append(200 * MS)
+    again(310, None, "idempotency_conflict")
+    only(notes)
+    again(320, committed(TAP))
+    only(notes, lost_receipts=1)
+    again(330, None, "lease_mismatch")
+    only(notes, lost_receipts=2)
+    notes.say(told(340, TAP, "lookup", None, known=True, to="lookup", asked_ns=339 * MS))
+    assert notes.verdict().counts.wrong_not_found
+
+
+def test_what_a_person_is_still_asked_to_look_at_is_not_let_go(notes: Notes) -> None:
+    notes.tell_instead(TAP, unknown(TAP))
+    notes.schedule.boards.append(AboutBoard(115 * MS, "phone-1", "stopped"))
+    notes.schedule.pruned_ns.append(250 * MS)
+    notes.say(told(400, TAP, "lookup", None, known=False, to="lookup", asked_ns=399 * MS, final_round=True))
+    only(notes, unknown=1, lost_receipts=1)

@@ -39,8 +39,8 @@ class Throw:
 def throw(seed: int) -> Throw:
     rng = random.Random(f"throw {seed}")
     count = rng.choices((1, 2, 3, 4), (4, 4, 2, 1))[0]
-    kinds = tuple(rng.choice(("hand", "hid")) for _ in range(count))
-    layouts = tuple(rng.choice(LAYOUTS) for kind in kinds if kind == "hid")
+    kinds = tuple(rng.choices(("hand", "hid", "both"), (3, 3, 2), k=count))
+    layouts = tuple(rng.choice(LAYOUTS) for kind in kinds if kind != "hand")
     planes = ("east", "west")[: rng.choice((1, 1, 2))]
     return Throw(
         kinds,
@@ -83,6 +83,7 @@ class Chance:
         if rng.random() < 0.8:
             with trio.move_on_after(READY_S):
                 await stage.ready(world.devices)
+        await stage.reviewer.come()
         when_s = sorted(rng.uniform(0, 1.2) for _ in range(self.thrown.actions))
         hand_overs = sorted(rng.uniform(0, 1.5) for _ in range(self.thrown.hand_overs))
         begun_s = trio.current_time()
@@ -103,14 +104,13 @@ class Chance:
         device = rng.choice(stage.world.devices)
         plane, token = stage.plane, self._token(device)
         wishes = stage.wishes
-        is_hand = stage.world.line_of(device).place.kind == "hand"
-        make = rng.choice(
-            (wishes.tap, wishes.tap, wishes.swipe, wishes.long_press)
-            if is_hand
-            else (wishes.tap, wishes.text, wishes.text, wishes.swipe)
-        )
+        has_hand, has_keys = stage.world.has(device, "hand"), stage.world.has(device, "hid")
+        makes = [wishes.tap, wishes.tap, wishes.swipe]
+        makes += [wishes.long_press] if has_hand else []
+        makes += [wishes.text, wishes.text] if has_keys else []
+        make = rng.choice(makes)
         keys = self._keys.setdefault(device, list(KEYS))
-        if not is_hand and keys and rng.random() < 0.2:
+        if has_keys and keys and rng.random() < 0.2:
             wish = wishes.press_key(plane, device, token, keys.pop(rng.randrange(len(keys))))
         else:
             wish = make(plane, device, token)

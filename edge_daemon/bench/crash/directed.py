@@ -47,6 +47,8 @@ DIRECTED: dict[str, Directed] = {
     "ids_since_boot": Directed("unknown_outside_window", Spread("machine_rebooted", "disk sync", 12)),
     "asked_once": Directed("unknown_outside_window", Spread("cable_flaps", "serial read", 6)),
     "given_up_early": Directed("unknown_outside_window", Spread("cable_pull_long", "serial write", 5)),
+    "resolution_not_pushed": Directed("lost_receipts", Spread("board_reset_mid_motion", "disk write", 8)),
+    "spent_keys_forgotten": Directed("double_touches", Spread("pruned", "disk write", 6)),
     "outbox_in_memory_only": Directed("lost_receipts", Spread("process_death", "socket write", 6)),
 }
 

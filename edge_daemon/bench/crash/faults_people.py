@@ -126,6 +126,12 @@ def emergency_stop(hit: Hit) -> None:
     )
 
 
+@fault("not known")
+def pruned(hit: Hit) -> None:
+    """Retention lets go what is final and acknowledged, as if it were old."""
+    hit.world.prune(hit.rng.choice((0, 0, 1, 2)))
+
+
 # -- people, and the daemon dies --------------------------------------------------------------------------------
 
 OVER_A_START_MS = 2500

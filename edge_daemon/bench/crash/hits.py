@@ -62,8 +62,10 @@ class Hit:
         device, stage = device or self.device, self.stage
         if self.rng.random() < 0.75:
             return stage.wishes.tap(stage.plane, device, token)
-        is_hand = self.world.line_of(device).place.kind == "hand"
-        make = stage.wishes.swipe if is_hand else stage.wishes.text
+        makes = [stage.wishes.swipe] if self.world.has(device, "hand") else []
+        if self.world.has(device, "hid"):
+            makes.append(stage.wishes.text)
+        make = self.rng.choice(makes)
         return make(stage.plane, device, token)
 
 

@@ -11,6 +11,7 @@ from edge_daemon.bench.crash.notes import (
     Name,
     Notebook,
     Progressed,
+    Resolved,
     Schedule,
     Sent,
     Told,
@@ -37,12 +38,17 @@ class Key:
     """When a plane was told that it is durable: a stage, a receipt in any state."""
     hovers_ns: list[int] = field(default_factory=list)
     """When a plane was told that it is over."""
-    acknowledged: bool = False
+    acknowledged_ns: list[int] = field(default_factory=list)
+    resolved: list[Resolved] = field(default_factory=list)
     commands: list[FirstByte] = field(default_factory=list)
     begun_ns: list[int] = field(default_factory=list)
     """When the phone felt it begin."""
     ended: int = 0
     """How often the phone felt it end, as and where it was to end."""
+
+    @property
+    def acknowledged(self) -> bool:
+        return bool(self.acknowledged_ns)
 
     @property
     def token(self) -> int:
@@ -90,7 +96,9 @@ class Knowledge:
                     if entry.receipt is not None:
                         key.accepted_ns.append(entry.at_ns)
                 case Acknowledged():
-                    key.acknowledged = True
+                    key.acknowledged_ns.append(entry.at_ns)
+                case Resolved():
+                    key.resolved.append(entry)
         for command in schedule.commands:
             for key in keys.values():
                 if key.name[0] == command.device and _is_of(command, key.mark):

@@ -3,7 +3,7 @@
 import random
 import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,10 +24,11 @@ from edge_daemon.cameras.capture import CaptureOrder
 from edge_daemon.cameras.sources import CameraSource
 from edge_daemon.clock import PlaneClock
 from edge_daemon.config import BoardSection
+from edge_daemon.contract import Refused
 from edge_daemon.daemon import Machine, run_rig
 from edge_daemon.devices.fleet import Fleet
 from edge_daemon.leaves import leaves
-from edge_daemon.ledger import Ledger, LedgerError, open_ledger
+from edge_daemon.ledger import Ledger, LedgerError, Retention, open_ledger
 from edge_daemon.staff.unattended import Unattended
 from edge_daemon.upstream.handshake import Role
 from edge_daemon.upstream.server import EdgeIdentity, Server
@@ -83,6 +84,7 @@ class Life:
         self._wires: list[Wire] = []
         self._server: Server | None = None
         self._doorman: trio.Nursery | None = None
+        self._ledger: Ledger | None = None
 
     # -- from outside ------------------------------------------------------------------------------------------
 
@@ -107,6 +109,19 @@ class Life:
             wire.edge_died()
         self._scope.cancel()
         self._end(how)
+
+    def prune(self, keep_newest: int) -> None:
+        """Retention lets go everything final and acknowledged but the newest, as if it were old."""
+        if self._doorman is not None and self._ledger is not None and not self.hands.tied:
+            self._doorman.start_soon(self._prune, self._ledger, keep_newest)
+
+    async def _prune(self, ledger: Ledger, keep_newest: int) -> None:
+        self._world.schedule.pruned_ns.append(self._world.now_ns())
+        try:
+            removed = await Retention(ledger, 0.0, keep_newest).round()
+        except Refused:
+            return
+        self._world.note(f"{removed} receipts were let go")
 
     def lose_power(self) -> None:
         for wire in self._wires:
@@ -174,9 +189,10 @@ class Life:
                 # Who is in is still served while the doorman leaves; nobody new is let in.
                 self._server = None
 
-    def _open_ledger(self, path: Path) -> AbstractAsyncContextManager[Ledger]:
+    @asynccontextmanager
+    async def _open_ledger(self, path: Path) -> AsyncIterator[Ledger]:
         world = self._world
-        return open_ledger(
+        async with open_ledger(
             path,
             self.boot.monotonic_ns,
             boot_id=self.boot.id,
@@ -185,7 +201,9 @@ class Life:
             new_writer=lambda retry_s: InlineWriter(
                 retry_s, rng=self._rng, latency_s=lambda: world.disk_latency_s, sleep=sleep
             ),
-        )
+        ) as ledger:
+            self._ledger = ledger
+            yield ledger
 
     def _make_board(self, name: str, section: BoardSection) -> Board:
         line = self._world.lines[name]

@@ -183,6 +183,23 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     ),
     # A board that is away is soon given up.
     "given_up_early": (Edit(_RECOVERY, "BOARD_WAIT_S = 30.0", "BOARD_WAIT_S = 0.5"),),
+    # What a person says of an unknown outcome is not pushed where the receipt was acknowledged before.
+    "resolution_not_pushed": (
+        Edit(_BOOKS, "settled = ?, acknowledged = 0, review = 0,", "settled = ?, review = 0,"),
+        Edit(
+            _BOOKS,
+            "return Resolved(row.id, receipt, acknowledged=False)",
+            "return Resolved(row.id, receipt, row.acknowledged)",
+        ),
+    ),
+    # What retention lets go leaves nothing behind.
+    "spent_keys_forgotten": (
+        Edit(
+            _BOOKS,
+            "INSERT INTO spent_key SELECT key FROM receipt WHERE id = ?",
+            "INSERT INTO spent_key SELECT key FROM receipt WHERE id = -1 AND ?",
+        ),
+    ),
     # After a restart nobody is told what had become final before.
     "outbox_in_memory_only": (
         Edit(

@@ -103,7 +103,16 @@ class Barred:
     why: Literal["held", "parked", "estopped"]
 
 
-Entry = Sent | Progressed | Told | Acknowledged
+@dataclass(frozen=True)
+class Resolved:
+    """A person was told that her word on an unknown outcome is kept."""
+
+    at_ns: int
+    name: Name
+    outcome: str
+
+
+Entry = Sent | Progressed | Told | Acknowledged | Resolved
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,8 @@ class Schedule:
     """When an older ledger, or none, was put in the place of the one there was."""
     put_back: list[tuple[int, int]] = field(default_factory=list)
     """Of these, where it was an older copy: when, and from when the copy was."""
+    pruned_ns: list[int] = field(default_factory=list)
+    """When retention let receipts go."""
     boots: dict[str, int] = field(default_factory=dict)
     """By the id of a boot of the machine: when its monotonic clock showed 0, on the world's clock, ns."""
     signs: Counter[str] = field(default_factory=Counter)

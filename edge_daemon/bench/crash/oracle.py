@@ -10,6 +10,7 @@ from typing import Any
 
 from edge_daemon.bench.crash.knowledge import Key, Knowledge
 from edge_daemon.bench.crash.notes import Notebook, Schedule, Told
+from edge_daemon.bench.crash.oracle_kept import judge_kept, may_be_pruned, unreviewed
 from edge_daemon.bench.crash.oracle_leave import judge_leave
 from edge_daemon.bench.crash.oracle_unknown import is_unknown, judge_unknown
 from edge_daemon.bench.crash.phones import Touch
@@ -41,8 +42,9 @@ def judge(
         _words(verdict, key, schedule.ledger_lost_ns)
         _not_found(verdict, key)
         judge_unknown(verdict, key, known, schedule)
+        judge_kept(verdict, key, schedule, finished=finished)
         if finished:
-            _end(verdict, key, schedule.ledger_lost_ns)
+            _end(verdict, key, schedule)
     judge_leave(verdict, known, notebook.barred, schedule)
     for touch in known.strays:
         verdict.blame("stray_touches", None, f"nobody asked for {touch}")
@@ -71,16 +73,25 @@ def _words(verdict: Verdict, key: Key, ledger_lost_ns: Sequence[int]) -> None:
     if not final:
         return
     first_ns, first = final[0]
-    if any(not _same(first_ns, first, at_ns, receipt, ledger_lost_ns) for at_ns, receipt in final):
+    if any(
+        not _same(first_ns, unreviewed(first), at_ns, unreviewed(receipt), ledger_lost_ns)
+        for at_ns, receipt in final
+    ):
         verdict.blame("lost_receipts", key, f"told in two ways: {[receipt for _, receipt in final]}")
     elif any(at_ns >= first_ns and receipt["status"] == "pending" for at_ns, receipt in receipts):
         verdict.blame("lost_receipts", key, "pending again after it was final")
     if first["status"] == "committed" and not key.whole:
         verdict.blame("wrong_words", key, f"committed, and touched {key.touched} times, whole: {key.whole}")
-    if is_unknown(first) and not first.get("requiresManualReview"):
+    if any(_nobody_asked(receipt) for _, receipt in final):
         verdict.blame("wrong_words", key, "unknown, and no person is asked to look")
     if first["status"] == "failed" and not is_unknown(first) and key.touched:
         verdict.blame("wrong_words", key, f"not executed, and touched: {first['error']['message']}")
+
+
+def _nobody_asked(receipt: dict[str, Any]) -> bool:
+    """A person is asked to look until one has said what became of it."""
+    resolved = receipt.get("resolution") is not None
+    return is_unknown(receipt) and bool(receipt.get("requiresManualReview")) == resolved
 
 
 def _same(
@@ -124,11 +135,14 @@ def _is_later_without_sending(at_ns: int, told: Told, key: Key) -> bool:
     return at_ns > told.at_ns and not any(asked_ns < sent.at_ns <= at_ns for sent in key.sent)
 
 
-def _end(verdict: Verdict, key: Key, lost_ns: Sequence[int]) -> None:
+def _end(verdict: Verdict, key: Key, schedule: Schedule) -> None:
     """After everything healed: every key that was accepted has its final receipt, which was pushed."""
     last = next((told for told in reversed(key.told) if told.by == "lookup" and told.final_round), None)
     if last is None:
         verdict.blame("lost_receipts", key, "there was no answer to the last question")
+        return
+    lost_ns = schedule.ledger_lost_ns
+    if last.receipt is None and not last.known and may_be_pruned(key, last.at_ns, schedule):
         return
     if last.receipt is None:
         if key.accepted_ns and (last.known or not any(at_ns >= key.accepted_ns[0] for at_ns in lost_ns)):

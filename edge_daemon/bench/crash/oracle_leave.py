@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from edge_daemon.bench.crash.knowledge import Key, Knowledge
 from edge_daemon.bench.crash.notes import Barred, Schedule, Told
+from edge_daemon.bench.crash.oracle_kept import may_be_pruned
 from edge_daemon.bench.crash.verdict import Verdict
 
 MS = 1_000_000
@@ -18,7 +19,7 @@ def judge_leave(verdict: Verdict, known: Knowledge, barred: Sequence[Barred], sc
         _barred(verdict, key, barred, schedule)
         _late(verdict, key)
         _canceled(verdict, key, known)
-        _conflict(verdict, key, schedule.ledger_lost_ns)
+        _conflict(verdict, key, schedule)
 
 
 def _fencing(verdict: Verdict, key: Key, known: Knowledge, lost_ns: Sequence[int]) -> None:
@@ -115,7 +116,7 @@ def _at_work_on_another(key: Key, told: Told, known: Knowledge) -> bool:
     return False
 
 
-def _conflict(verdict: Verdict, key: Key, lost_ns: Sequence[int]) -> None:
+def _conflict(verdict: Verdict, key: Key, schedule: Schedule) -> None:
     """Another action under a key that was accepted is refused as such, and the key's own action never is."""
     for told in key.others:
         if told.receipt is not None:
@@ -123,12 +124,12 @@ def _conflict(verdict: Verdict, key: Key, lost_ns: Sequence[int]) -> None:
             continue
         code = _code(told)
         accepted = any(at_ns <= told.asked_ns for at_ns in key.accepted_ns)
-        lost = any(key.sent[0].at_ns <= at_ns <= told.at_ns for at_ns in lost_ns)
+        lost = any(key.sent[0].at_ns <= at_ns <= told.at_ns for at_ns in schedule.ledger_lost_ns)
         may_come_again = told.error is not None and told.error["retryable"]
         if accepted and not lost and not may_come_again and code != "idempotency_conflict":
             verdict.blame("conflict_violations", key, f"another action under it was refused as {code}")
     for told in key.told:
-        if _code(told) == "idempotency_conflict":
+        if _code(told) == "idempotency_conflict" and not may_be_pruned(key, told.at_ns, schedule):
             verdict.blame("conflict_violations", key, "its own action was refused as another one")
 
 

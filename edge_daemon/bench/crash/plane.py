@@ -1,6 +1,7 @@
 """Who is at the far end of the wires: a plane that writes everything down, and staff at the rig."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,13 +15,16 @@ from edge_daemon.bench.crash.notes import (
     Name,
     Notebook,
     Progressed,
+    Resolved,
     Sent,
     Told,
 )
 from edge_daemon.bench.crash.streams import Wire
 from edge_daemon.bench.crash.world import World
-from edge_daemon.bench.plane import LEASE_MS, PROTOCOL, Message, Plane, PlaneDisconnected, PlaneError
+from edge_daemon.bench.plane import LEASE_MS, Message, Plane, PlaneDisconnected, PlaneError
 
+WITH_RESOLUTIONS = 3
+"""The version of the protocol from which on people may say what became of an unknown outcome."""
 AGAIN_S = 0.05
 """How soon somebody who lost the daemon tries again."""
 UNIX_MS = 1_767_225_600_000.0
@@ -53,8 +57,14 @@ class NotedPlane(Plane):
         self.online = trio.Event()
         self.on_duty = trio.Event()
         self.in_final_round = False
+        self.when_unknown: Callable[[Name], None] = lambda name: None
+        """Called when it is told for the first time that nobody knows what became of a key."""
+        self._unknown: set[Name] = set()
 
     # -- the connection ----------------------------------------------------------------------------------------
+
+    def hello(self) -> Message:
+        return {**super().hello(), "protocol": WITH_RESOLUTIONS}
 
     async def open_stream(self) -> trio.abc.HalfCloseableStream:
         await trio.lowlevel.checkpoint()
@@ -113,6 +123,8 @@ class NotedPlane(Plane):
                 self._lose_acknowledgements -= 1
                 self.go(loses_what_it_sent=True)
                 raise PlaneDisconnected("the acknowledgement was lost")
+            if self.notebook[name].get("resolution") is not None:
+                message = {**message, "resolved": True}
             self._notes.note(Acknowledged(self._world.now_ns(), name))
         await super().send(message)
         if kind == "dispatch":
@@ -218,6 +230,9 @@ class NotedPlane(Plane):
         if asked is not None:
             told = replace(told, to=asked.kind, asked_ns=asked.at_ns, token=asked.token)
         self._notes.note(told)
+        if receipt is not None and receipt.get("requiresManualReview") and name not in self._unknown:
+            self._unknown.add(name)
+            self.when_unknown(name)
 
     # -- acting ------------------------------------------------------------------------------------------------
 
@@ -349,11 +364,12 @@ class Staff(Plane):
 
     def __init__(self, world: World, staff_id: str) -> None:
         super().__init__(staff_id, _NO_ADDRESS, world.nursery, acknowledge=False)
+        self._reviewing = trio.Lock()
         self._world = world
         self._wire: Wire | None = None
 
     def hello(self) -> Message:
-        return {"type": "staffHello", "protocol": PROTOCOL, "staffId": self.plane_id}
+        return {"type": "staffHello", "protocol": WITH_RESOLUTIONS, "staffId": self.plane_id}
 
     async def open_stream(self) -> trio.abc.HalfCloseableStream:
         await trio.lowlevel.checkpoint()
@@ -398,6 +414,36 @@ class Staff(Plane):
     async def give_back(self, device: str) -> None:
         """Whoever holds it."""
         await self._until_done({"type": "releaseHold", "deviceId": device, "force": True})
+
+    async def come(self) -> None:
+        """Connects, so that what is said later is said at once; without a daemon it is done then."""
+        with suppress(PlaneDisconnected, PlaneError, OSError):
+            await self.connect()
+
+    async def resolve(self, name: Name, outcome: str) -> None:
+        """A person looked at the phone and says what became of a key, until she is told that it is kept, or refused."""
+        device, key = name
+        request = {
+            "type": "resolveReceipt",
+            "deviceId": device,
+            "idempotencyKey": key,
+            "outcome": outcome,
+            "note": "as the phone shows it",
+            "actor": {"kind": "staff", "id": self.plane_id},
+        }
+        async with self._reviewing:
+            while True:
+                try:
+                    await self._ask_connected(request)
+                except PlaneError as error:
+                    if not error.error["retryable"]:
+                        return
+                except (PlaneDisconnected, OSError):
+                    pass
+                else:
+                    self._world.notebook.note(Resolved(self._world.now_ns(), name, outcome))
+                    return
+                await trio.sleep(AGAIN_S)
 
     async def stop_and_lift(self, device: str, after_s: float, when_stopped: Callable[[], None]) -> None:
         """Presses the emergency stop, and lifts it after a while."""

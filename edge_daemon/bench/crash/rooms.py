@@ -38,16 +38,18 @@ unix_socket = "{directory}/plane"
 [staff]
 unix_socket = "{directory}/staff"
 """
-_DEVICE = """
-[boards.{board}]
-kind = "{kind}"
-port = "/dev/{board}"
+_BOARD = """
+[boards.{board.name}]
+kind = "{board.kind}"
+port = "/dev/{board.name}"
 uid = "{uid}"
+"""
+_DEVICE = """
 [cameras.cam-{number}]
 type = "http_mjpeg"
 url = "http://127.0.0.1:1/"
 [devices.phone-{number}]
-{kind} = "{board}"
+{parts}
 camera = "cam-{number}"
 [devices.phone-{number}.screen]
 width_px = {px}
@@ -73,17 +75,19 @@ class BoardPlace:
 
 
 def boards_of(kinds: tuple[str, ...], layouts: tuple[str, ...] = ()) -> tuple[BoardPlace, ...]:
-    """One board a device; kinds: "hand" or "hid" for each, layouts of those that have a keyboard."""
+    """kinds: "hand", "hid" or "both" for each device, layouts of those that have a keyboard. Of both the hand comes
+    first: it is what touches."""
     spare = iter(layouts)
     return tuple(
         BoardPlace(
             f"phone-{number}",
-            f"{kind}-{number}",
-            kind,
-            bytes.fromhex(f"43525348000000{number:02x}"),
-            next(spare, "us") if kind == "hid" else "us",
+            f"{board}-{number}",
+            board,
+            bytes.fromhex(f"435253480000{number:02x}{board == 'hid':02x}"),
+            next(spare, "us") if board == "hid" else "us",
         )
         for number, kind in enumerate(kinds, start=1)
+        for board in (("hand", "hid") if kind == "both" else (kind,))
     )
 
 
@@ -111,16 +115,18 @@ def config_of(kinds: tuple[str, ...]) -> Config:
     directory = folder() / "-".join(kinds)
     directory.mkdir()
     text = _CONFIG.format(directory=directory)
-    for number, board in enumerate(boards_of(kinds), start=1):
-        text += _DEVICE.format(
-            number=number, board=board.name, kind=board.kind, uid=board.uid.hex(), px=SCREEN_PX, mm=SCREEN_MM
-        )
+    boards = boards_of(kinds)
+    text += "".join(_BOARD.format(board=board, uid=board.uid.hex()) for board in boards)
+    for number in range(1, len(kinds) + 1):
+        own = [board for board in boards if board.device == f"phone-{number}"]
+        parts = "\n".join(f'{board.kind} = "{board.name}"' for board in own)
+        text += _DEVICE.format(number=number, parts=parts, px=SCREEN_PX, mm=SCREEN_MM)
     path = directory / "edge.toml"
     path.write_text(text)
     config = load_config(path)
-    for number, board in enumerate(boards_of(kinds), start=1):
+    for board in boards:
         if board.kind == "hand":
-            _calibrate(config.calibration_root, board, f"cam-{number}")
+            _calibrate(config.calibration_root, board, board.device.replace("phone", "cam"))
     return config
 
 

@@ -53,7 +53,7 @@ class Wishes:
 
     def swipe(self, plane: NotedPlane, device: str, token: int) -> Wish:
         x, y = self._place(device)
-        action = {"type": "swipe", "fromX": x, "fromY": y, "toX": 900.0, "toY": y, "durationMs": 60}
+        action = {"type": "swipe", "fromX": x, "fromY": y, "toX": 900.0, "toY": y, "durationMs": 80}
         end = self._mark(device, 900.0, y)
         mark = replace(self._mark(device, x, y), to=(end.x, end.y))
         return self._wish(plane, device, action, mark, token)
@@ -98,7 +98,21 @@ class Stage:
     wishes: Wishes
     plane: NotedPlane
     """The one on duty."""
+    reviewer: Staff
+    """Somebody who looks at phones of which nobody knows."""
     asked: list[Wish] = field(default_factory=list)
+
+    def review(self, name: Name) -> None:
+        """Soon, or right now while the receipt is pushed and acknowledged, somebody says what became of a key."""
+        rng = random.Random(f"{self.world.seed}:{name}:{self.world.points.passed}")
+        after_s = rng.choice((rng.uniform(0, 0.002), rng.uniform(0, 0.002), rng.uniform(0, 0.3)))
+        outcome = rng.choice(("committed", "not_executed"))
+
+        async def look_and_say() -> None:
+            await trio.sleep(after_s)
+            await self.reviewer.resolve(name, outcome)
+
+        self.world.soon(look_and_say)
 
     async def act(self, wish: Wish) -> None:
         """Through whatever happens; see `NotedPlane.act`."""
@@ -171,7 +185,17 @@ def open_stage(world: World, plane_ids: tuple[str, ...] = ("plane",)) -> Stage:
     wishes = Wishes(world, random.Random(f"{world.seed}:wishes"))
     planes = [NotedPlane(world, plane_id, token=FIRST_TOKEN) for plane_id in plane_ids]
     planes[0].on_duty.set()
-    return Stage(world, planes, Staff(world, "jo"), wishes, planes[0])
+    stage = Stage(
+        world,
+        planes,
+        Staff(world, "jo"),
+        wishes,
+        planes[0],
+        Staff(world, "ann"),
+    )
+    for plane in planes:
+        plane.when_unknown = stage.review
+    return stage
 
 
 async def base(stage: Stage) -> None:
@@ -183,6 +207,7 @@ async def base(stage: Stage) -> None:
     wishes, plane = stage.wishes, stage.plane
     with trio.move_on_after(READY_S):
         await stage.ready([hand, keys])
+    await stage.reviewer.come()
     first, second = wishes.tap(plane, hand, FIRST_TOKEN), wishes.tap(plane, hand, FIRST_TOKEN)
     text, newer = wishes.text(plane, keys, FIRST_TOKEN), wishes.tap(plane, hand, FIRST_TOKEN + 1)
     last = wishes.swipe(plane, hand, FIRST_TOKEN + 1)
@@ -225,7 +250,10 @@ async def heal_and_ask(stage: Stage) -> None:
 
 
 def _missing(stage: Stage) -> set[Name]:
-    """Keys whose receipt is final, by what was told, and was never pushed."""
+    """Keys whose receipt is final, or was resolved, by what was told, and was never pushed as such."""
     told = [entry for entry in stage.world.notebook.entries if isinstance(entry, Told) and entry.receipt]
     final = {entry.name for entry in told if entry.receipt and entry.receipt["status"] != "pending"}
-    return final - {entry.name for entry in told if entry.by == "push"}
+    resolved = {entry.name for entry in told if entry.receipt and entry.receipt.get("resolution")}
+    pushed = [entry for entry in told if entry.by == "push"]
+    pushed_resolved = {entry.name for entry in pushed if entry.receipt and entry.receipt.get("resolution")}
+    return (final - {entry.name for entry in pushed}) | (resolved - pushed_resolved)

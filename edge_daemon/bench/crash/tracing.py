@@ -3,7 +3,16 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from edge_daemon.bench.crash.notes import Acknowledged, Entry, Notebook, Progressed, Schedule, Sent, Told
+from edge_daemon.bench.crash.notes import (
+    Acknowledged,
+    Entry,
+    Notebook,
+    Progressed,
+    Resolved,
+    Schedule,
+    Sent,
+    Told,
+)
 from edge_daemon.bench.crash.phones import Touch
 
 
@@ -48,6 +57,8 @@ def _entry(entry: Entry) -> str:
             return f"told: {name} {stage}"
         case Acknowledged():
             return f"acknowledged: {name}"
+        case Resolved(outcome=outcome):
+            return f"a person's word is kept: {name} {outcome}"
         case Told():
             return f"told by {entry.by}: {name} {_told(entry)}"
 
@@ -55,7 +66,9 @@ def _entry(entry: Entry) -> str:
 def _told(told: Told) -> str:
     if told.receipt is not None:
         error = told.receipt.get("error") or {}
-        return f"{told.receipt['status']} {told.receipt.get('reason', '')} {error.get('code', '')}".rstrip()
+        said = f"{told.receipt['status']} {told.receipt.get('reason', '')} {error.get('code', '')}"
+        resolution = told.receipt.get("resolution")
+        return f"{said.rstrip()}, resolved: {resolution['outcome']}" if resolution else said.rstrip()
     if told.error is not None:
         return f"refused: {told.error['code']}: {told.error['message']}"
     return f"not found, known: {told.known}"

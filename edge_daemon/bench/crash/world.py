@@ -84,10 +84,15 @@ class World:
 
     @property
     def devices(self) -> list[str]:
-        return [board.device for board in self.boards]
+        return list(self.phones)
 
     def line_of(self, device: str) -> Line:
+        """Of the board that touches."""
         return next(line for line in self.lines.values() if line.place.device == device)
+
+    def has(self, device: str, kind: str) -> bool:
+        """Whether the device has a board of this kind."""
+        return any(board.device == device and board.kind == kind for board in self.boards)
 
     @property
     def ledger_path(self) -> Path:
@@ -236,6 +241,11 @@ class World:
     def empty_disk(self) -> None:
         """There is room again."""
         self.disk.free_bytes = CARD_BYTES
+
+    def prune(self, keep_newest: int) -> None:
+        """Retention, as if all that is final were old."""
+        if self.life is not None:
+            self.life.prune(keep_newest)
 
     def meanwhile(self, action: Callable[[], None]) -> None:
         """While no daemon runs, before its next start."""
