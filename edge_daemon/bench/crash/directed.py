@@ -41,7 +41,7 @@ DIRECTED: dict[str, Directed] = {
     "park_in_memory_only": Directed("held_violations", Spread("parked_and_killed", "serial read", 4)),
     "stop_ignored": Directed("held_violations", Spread("emergency_stop", "serial read", 5)),
     "conflict_ignored": Directed("conflict_violations", Spread("other_arguments", "socket write", 4)),
-    "asked_too_early": Directed("wrong_not_found", Spread("wall_clock_back", "socket write", 2)),
+    "asked_too_early": Directed("wrong_not_found", Spread("disk_slow", "disk write", 6)),
     "swipe_cut_short": Directed("wrong_words", Spread("wall_clock_back", "serial write", 2)),
     "character_left_out": Directed("stray_touches", Spread("wall_clock_back", "serial read", 2)),
     "ids_since_boot": Directed("unknown_outside_window", Spread("machine_rebooted", "disk sync", 12)),
