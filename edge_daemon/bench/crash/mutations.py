@@ -185,19 +185,20 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     "given_up_early": (Edit(_RECOVERY, "BOARD_WAIT_S = 30.0", "BOARD_WAIT_S = 0.5"),),
     # What a person says of an unknown outcome is not pushed where the receipt was acknowledged before.
     "resolution_not_pushed": (
-        Edit(_BOOKS, "settled = ?, acknowledged = 0, review = 0,", "settled = ?, review = 0,"),
         Edit(
             _BOOKS,
-            "return Resolved(row.id, receipt, acknowledged=False)",
-            "return Resolved(row.id, receipt, row.acknowledged)",
+            "self._file(row, Filed(self._next_settled(), False, False), receipt)\n"
+            "        return Resolved(row.id, receipt, acknowledged=False)",
+            "self._file(row, Filed(self._next_settled(), row.acknowledged, False), receipt)\n"
+            "        return Resolved(row.id, receipt, row.acknowledged)",
         ),
     ),
     # What retention lets go leaves nothing behind.
     "spent_keys_forgotten": (
         Edit(
             _BOOKS,
-            "INSERT INTO spent_key SELECT key FROM receipt WHERE id = ?",
-            "INSERT INTO spent_key SELECT key FROM receipt WHERE id = -1 AND ?",
+            "            remember_spent(self._sql, self._path, row.key)\n",
+            "",
         ),
     ),
     # After a restart nobody is told what had become final before.
