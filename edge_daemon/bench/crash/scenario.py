@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 import trio
 
 from edge_daemon.bench.crash.notes import Mark, Name, Progressed, Told
-from edge_daemon.bench.crash.plane import NotedPlane, Staff
+from edge_daemon.bench.crash.people import Staff
+from edge_daemon.bench.crash.plane import NotedPlane
 from edge_daemon.bench.crash.rooms import TOUCH_UNITS, hand_um
 from edge_daemon.bench.crash.world import World
 from edge_daemon.bench.plane import LEASE_MS, Message, PlaneDisconnected, PlaneError
