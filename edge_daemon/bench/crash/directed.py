@@ -32,7 +32,7 @@ DIRECTED: dict[str, Directed] = {
     "blind_resend": Directed("double_touches", Spread("line_silent", "serial read", 8)),
     "token_in_memory_only": Directed("fencing_violations", Spread("killed_and_stale", "disk sync", 8)),
     "found_false_after_restored_ledger": Directed(
-        "wrong_not_found", Spread("ledger_restored", "serial write", 6)
+        "wrong_not_found", Spread("ledger_restored", "serial write", 12)
     ),
     "expiry_ignored": Directed("late_violations", Spread("expired", "serial write", 4)),
     "lease_end_ignored": Directed("late_violations", Spread("lease_runs_out", "serial write", 6)),
