@@ -112,7 +112,8 @@ class Life:
 
     def prune(self, keep_newest: int) -> None:
         """Retention lets go everything final and acknowledged but the newest, as if it were old."""
-        if self._doorman is not None and self._ledger is not None and not self.hands.tied:
+        in_service = self._server is not None and not self.hands.tied
+        if in_service and self._doorman is not None and self._ledger is not None:
             self._doorman.start_soon(self._prune, self._ledger, keep_newest)
 
     async def _prune(self, ledger: Ledger, keep_newest: int) -> None:
