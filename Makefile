@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-waiting test-computing test-crashes test-vm soak heap lint types clean
+.PHONY: help setup run test test-rigs test-devices test-computing test-crashes test-vm soak heap lint types clean
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -36,19 +36,23 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# Lint, types and three parts at the same time: what waits for real rigs and sockets, what computes, and what plays
-# crashes by the thousand, which steps back for the others: their rigs work in real time.
-WAITING := tests/system tests/devices tests/staff tests/upstream
-CRASHES := tests/bench/test_bench_crash_random.py tests/ledger/test_ledger_disk_cuts.py
+# Lint, types and four parts at the same time: two that mostly wait for real rigs, boards and sockets, one that computes,
+# and one that plays crashes by the thousand and steps back for the others, whose rigs work in real time.
+RIGS := tests/system
+DEVICES := tests/devices tests/staff tests/upstream
+CRASHES := tests/bench/test_bench_crash_random.py tests/bench/test_bench_crash_suite.py tests/ledger/test_ledger_disk_cuts.py
 
 test: $(STAMP)
-	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target lint types test-waiting test-computing test-crashes
+	@$(MAKE) --no-print-directory --jobs=6 --output-sync=target lint types test-rigs test-devices test-computing test-crashes
 
-test-waiting: $(STAMP)
-	$(BIN)/python -m pytest $(WAITING)
+test-rigs: $(STAMP)
+	$(BIN)/python -m pytest $(RIGS)
+
+test-devices: $(STAMP)
+	$(BIN)/python -m pytest $(DEVICES)
 
 test-computing: $(STAMP)
-	$(BIN)/python -m pytest tests $(WAITING:%=--ignore=%) $(CRASHES:%=--ignore=%)
+	$(BIN)/python -m pytest tests $(RIGS:%=--ignore=%) $(DEVICES:%=--ignore=%) $(CRASHES:%=--ignore=%)
 
 test-crashes: $(STAMP)
 	nice -n 15 $(BIN)/python -m pytest $(CRASHES)
