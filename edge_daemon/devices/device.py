@@ -104,7 +104,7 @@ class Device:
         refused (or `Refused` is raised), unless its key is known: what became of that is told all the same.
         Cancelling abandons the waiting alone: an accepted action goes on, and its receipt waits in the outbox.
         """
-        job = self._jobs.get(request.idempotency_key)
+        job = await self._job_of_key(request)
         follows = job is not None
         try:
             self._refuse_at_once(request, job)
@@ -125,6 +125,17 @@ class Device:
         if job.refusal is not None:
             return _refused(job.refusal)
         return Outcome(receipt=job.receipt, deduplicated=follows or job.deduplicated)
+
+    async def _job_of_key(self, request: Dispatch) -> Job | None:
+        """The one under way. Whether one of another action has the key is waited for: the ledger may refuse it."""
+        key = request.idempotency_key
+        job = self._jobs.get(key)
+        while job is not None and canonical(job.request.action) != canonical(request.action):
+            await job.admitted.wait()
+            if self._jobs.get(key) is job:
+                break
+            job = self._jobs.get(key)
+        return job
 
     def _refuse_at_once(self, request: Dispatch, job: Job | None) -> None:
         """What needs no look into the ledger. job: the one of the same key that is under way, if any."""

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 import trio
 
-from edge_daemon.contract import LongPress, Outcome, PressKey, ReceiptAnswer, Refused, Swipe, Tap, TypeText
+from edge_daemon.contract import (
+    Action,
+    LongPress,
+    Outcome,
+    PressKey,
+    ReceiptAnswer,
+    Refused,
+    Swipe,
+    Tap,
+    TypeText,
+)
 from edge_daemon.devices.orientation import to_portrait
 
 HOLD = LongPress(x=500.0, y=500.0, duration_ms=700)
@@ -51,6 +61,25 @@ async def test_a_key_used_for_something_else_is_a_conflict_in_flight_and_afterwa
             assert outcome.error.code == "idempotency_conflict"
             assert outcome.receipt is None
         assert outcomes["shared"].receipt.status == "committed"
+        assert len(rig.phone.touches) == 1
+
+
+async def test_the_keys_own_action_is_not_refused_for_another_one_that_is_about_to_be(
+    run_rig: RunRig,
+) -> None:
+    outcomes: dict[str, Outcome] = {}
+    async with run_rig() as rig:
+        done = await rig.dispatch("known", TAP)
+
+        async def dispatch(action: Action) -> None:
+            outcomes[type(action).__name__] = await rig.dispatch("known", action)
+
+        async with trio.open_nursery() as nursery:
+            for action in (HOLD, TAP):
+                nursery.start_soon(dispatch, action)
+                await trio.lowlevel.checkpoint()
+        assert outcomes["LongPress"].error.code == "idempotency_conflict"
+        assert outcomes["Tap"].receipt == done.receipt
         assert len(rig.phone.touches) == 1
 
 

@@ -84,7 +84,9 @@ def _died_first_in_line(key: Key, until_ns: int, known: Knowledge, schedule: Sch
         also = said_unknown(other)
         if other is key or other.name[0] != key.name[0] or not other.sent or also is None:
             continue
-        if other.sent[0].at_ns <= died_ns[-1] <= also.at_ns:
+        # What had been decided before that death was not in line any more, whenever it was told.
+        decided_ns = also.at_ns if also.receipt is None else _decided_ns(also.receipt, also.at_ns, schedule)
+        if other.sent[0].at_ns <= died_ns[-1] <= decided_ns:
             return False
     return True
 

@@ -18,6 +18,7 @@ class Staff(Plane):
     def __init__(self, world: World, staff_id: str) -> None:
         super().__init__(staff_id, NO_ADDRESS, world.nursery, acknowledge=False)
         self._reviewing = trio.Lock()
+        self._connecting = trio.Lock()
         self._world = world
         self._wire: Wire | None = None
 
@@ -133,6 +134,9 @@ class Staff(Plane):
             await trio.sleep(AGAIN_S)
 
     async def _ask_connected(self, request: Message) -> None:
-        if self._wire is None or self._wire.over or self.disconnected.is_set():
-            await self.connect()
+        async with (
+            self._connecting
+        ):  # of two tasks that find it broken one connects, on the same stream for both
+            if self._wire is None or self._wire.over or self.disconnected.is_set():
+                await self.connect()
         await self.ask(request)
