@@ -49,7 +49,7 @@ class Effort:
     cost_actions: int
 
 
-QUICK = Effort(cuts_per_fault=10, seeds=200, kills=4, cost_actions=500)
+QUICK = Effort(cuts_per_fault=6, seeds=200, kills=4, cost_actions=500)
 FULL = Effort(cuts_per_fault=None, seeds=2_000, kills=200, cost_actions=2_000)
 NIGHTLY = Effort(cuts_per_fault=None, seeds=100_000, kills=200, cost_actions=2_000)
 
