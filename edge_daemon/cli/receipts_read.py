@@ -2,8 +2,8 @@
 
 import getpass
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol, TypeVar
 
@@ -105,7 +105,7 @@ def _has(ledger: Path) -> bool:
         raise ConfigError(f"{ledger}.lock: cannot be read: {error.strerror}") from error
 
 
-async def every(reader: Reader, query: ReceiptQuery) -> AsyncIterator[Receipt]:
+async def every(reader: Reader, query: ReceiptQuery) -> AsyncGenerator[Receipt, None]:
     """All that the query takes, page after page. Raises Refused for a device that nobody knows."""
     if query.device_id is not None:
         await _known(reader, query.device_id)
@@ -120,19 +120,15 @@ async def every(reader: Reader, query: ReceiptQuery) -> AsyncIterator[Receipt]:
 
 
 async def collect(reader: Reader, query: ReceiptQuery, limit: int) -> list[Receipt]:
-    """Raises Refused for a device that nobody knows."""
-    if query.device_id is not None:
-        await _known(reader, query.device_id)
+    """The first `limit` of them. Raises Refused for a device that nobody knows."""
     found: list[Receipt] = []
     query = msgspec.structs.replace(query, limit=min(limit, MAX_RECEIPTS))
-    cursor: int | None = None
-    while len(found) < limit:
-        page = await reader.page(msgspec.structs.replace(query, cursor=cursor))
-        found += page.receipts
-        cursor = page.next
-        if cursor is None:
-            break
-    return found[:limit]
+    async with aclosing(every(reader, query)) as receipts:
+        async for receipt in receipts:
+            found.append(receipt)
+            if len(found) == limit:
+                break
+    return found
 
 
 async def _known(reader: Reader, device: str | None) -> list[str]:

@@ -175,9 +175,10 @@ class Books:
         key = self.digests.key(receipt.device_id, receipt.idempotency_key)
         # What was accepted just now is not read again, it is written over anyway. It may have been rolled back, though.
         fingerprint = self._open.pop(key, None)
-        settled = None if fingerprint is None else self._settle_pending(key, fingerprint, receipt)
-        if settled is not None:
-            return settled
+        if fingerprint is not None:
+            row_id = self._file(key, fingerprint, receipt, "AND settled IS NULL")
+            if row_id is not None:
+                return row_id
         row = self._find(key)
         if row is None:
             raise UnknownReceipt(receipt.device_id, receipt.idempotency_key, "settled")
@@ -185,18 +186,8 @@ class Books:
             if row.receipt == receipt:
                 return row.id
             raise SettledAlready(row.receipt)
-        self._file(row, Filed(self._next_settled(), False, receipt.requires_manual_review), receipt)
+        self._file(key, row.fingerprint, receipt)
         return row.id
-
-    def _settle_pending(self, key: bytes, fingerprint: bytes, receipt: Receipt) -> int | None:
-        """The row's id; None when there is no such pending one."""
-        filed, blob = Filed(self._next_settled(), False, receipt.requires_manual_review), encode(receipt)
-        changed = self._sql.execute(
-            "UPDATE receipt SET settled = ?, acknowledged = ?, review = ?, filed = ?, crc = ?, command = NULL, "
-            "receipt = ? WHERE key = ? AND fingerprint = ? AND settled IS NULL RETURNING id",
-            (*filed, filed.check, crc_of(key, fingerprint, None, blob), blob, key, fingerprint),
-        ).fetchall()
-        return changed[0][0] if changed else None
 
     def resolve(self, device_id: str, idempotency_key: str, resolution: Resolution) -> Resolved:
         """Raises UnknownReceipt, Refused."""
@@ -223,7 +214,7 @@ class Books:
             )
         receipt = replace(receipt, requires_manual_review=False, resolution=resolution)
         # Acknowledged or not before: what is said now the plane has not heard.
-        self._file(row, Filed(self._next_settled(), False, False), receipt)
+        self._file(key, row.fingerprint, receipt)
         return Resolved(row.id, receipt, acknowledged=False)
 
     def lookup(self, device_id: str, key: str, epoch: int | None) -> ReceiptAnswer:
@@ -397,14 +388,15 @@ class Books:
     def _fetch(self, statement: str, *parameters: bytes | str | int) -> list[Any]:
         return fetch(self._sql, self._path, statement, parameters)
 
-    def _file(self, row: Row, filed: Filed, receipt: Receipt) -> None:
-        """In place of the one that is there; it is final."""
-        blob = encode(receipt)
-        self._sql.execute(
+    def _file(self, key: bytes, fingerprint: bytes, receipt: Receipt, only: str = "") -> int | None:
+        """In place of what is there: final, and no plane has it. The row's id; None when none is as `only` says."""
+        filed, blob = Filed(self._next_settled(), False, receipt.requires_manual_review), encode(receipt)
+        changed = self._sql.execute(
             "UPDATE receipt SET settled = ?, acknowledged = ?, review = ?, filed = ?, crc = ?, command = NULL, "
-            "receipt = ? WHERE id = ?",
-            (*filed, filed.check, crc_of(row.key, row.fingerprint, None, blob), blob, row.id),
-        )
+            f"receipt = ? WHERE key = ? AND fingerprint = ? {only} RETURNING id",
+            (*filed, filed.check, crc_of(key, fingerprint, None, blob), blob, key, fingerprint),
+        ).fetchall()
+        return changed[0][0] if changed else None
 
     def _sound_rows(self, where: str, *parameters: bytes | int) -> tuple[list[Row], list[Damage]]:
         """Each is judged by itself: one that is damaged must not hide the others."""

@@ -150,33 +150,26 @@ def write_durably(files: Files, path: Path, content: bytes) -> None:
 
 
 def make_directories(files: Files, directory: Path) -> None:
-    """With its parents. Raises OSError."""
+    """With its parents; durable after `sync_names`. Raises OSError."""
     if not files.exists(directory):
         make_directories(files, directory.parent)
         files.make_directory(directory)
-        sync_name(files, directory)
-
-
-def sync_name(files: Files, directory: Path) -> None:
-    """A directory whose own name is lost takes all that was synced in it along. Raises OSError.
-
-    A parent that we may not even read is somebody else's, and so was the making of what is in it; the same of one that
-    takes no writes.
-    """
-    try:
-        files.sync_directory(directory.parent)
-    except PermissionError:
-        pass
-    except OSError as error:
-        if error.errno not in (errno.EROFS, errno.EINVAL):
-            raise
 
 
 def sync_names(files: Files, directory: Path) -> None:
-    """Its own and those of all above it: whoever made them may have died before, or been refused. Raises OSError."""
+    """Its own and those of all above it: whoever made them may have died before, or been refused. Raises OSError.
+
+    A directory whose own name is lost takes all that was synced in it along. A parent that we may not even read is
+    somebody else's, and so was the making of what is in it; the same of one that takes no writes.
+    """
     for one in (directory, *directory.parents):
-        if one != one.parent:
-            sync_name(files, one)
+        if one == one.parent:
+            continue
+        try:
+            files.sync_directory(one.parent)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL):
+                raise
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -128,9 +128,8 @@ def open_files(
             lock = files.lock(path.with_name(path.name + ".lock"), path)
             undo.callback(lock.release)
             witness, missing = _found_or_created(path, connect, files)
-            files.read_ahead(
-                path
-            )  # SQLite checks the whole file, in an order that takes a card many times longer
+            # SQLite checks the whole file, in an order that takes a card many times longer.
+            files.read_ahead(path)
             connection = connected(connect, files, path)
             undo.callback(schema.close_unmoved, connection, path)
             found = read_identity(connection, path)

@@ -12,7 +12,9 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 import trio
 
@@ -24,7 +26,7 @@ from edge_daemon.boards import Board
 from edge_daemon.cameras.camera import Camera
 from edge_daemon.clock import PlaneClock, machine_boot_id
 from edge_daemon.config import load_config
-from edge_daemon.contract import Actor, Dispatch, Lease, Outcome, Progress
+from edge_daemon.contract import Actor, Dispatch, Lease, Outcome, Progress, Receipt
 from edge_daemon.contract.actions import Action
 from edge_daemon.daemon import pages_of, screens_of
 from edge_daemon.devices.build import House, build_fleet
@@ -164,3 +166,27 @@ def no_file_grows() -> Callable[[], AbstractContextManager[None]]:
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
     return limited
+
+
+@pytest.fixture
+def pending_receipt() -> Callable[..., Receipt]:
+    """A tap's, by its key; keywords are fields that matter to the test."""
+
+    def made(key: str, **changes: Any) -> Receipt:
+        receipt = Receipt(
+            org_id="org",
+            device_id=DEVICE,
+            idempotency_key=key,
+            backend_kind="esp32_hid",
+            action="tap",
+            args_summary={"x": 500.0, "y": 320.0},
+            status="pending",
+            requested_at="2025-06-01T12:00:00.000Z",
+            boot_id="boot",
+            requested_ns=5,
+            clock_synced=True,
+            actor=Actor(kind="system"),
+        )
+        return msgspec.structs.replace(receipt, **changes)
+
+    return made

@@ -1,11 +1,12 @@
 """Whose clock a receipt's times are by."""
 
+from collections.abc import Callable
 from typing import cast
 
 import pytest
 
 from edge_daemon.clock import PlaneClock
-from edge_daemon.contract import Actor, Receipt, error_info
+from edge_daemon.contract import Receipt, error_info
 from edge_daemon.devices.receipts import ReceiptWriter
 from edge_daemon.ledger import Ledger
 
@@ -17,31 +18,14 @@ def clock(*, synced: bool) -> PlaneClock:
     return made
 
 
-def requested(*, synced: bool) -> Receipt:
-    return Receipt(
-        org_id="org",
-        device_id="phone-1",
-        idempotency_key="key",
-        backend_kind="robot_hand",
-        action="tap",
-        args_summary={"x": 500.0, "y": 320.0},
-        status="pending",
-        requested_at="2025-06-01T12:00:00.000Z",
-        boot_id="boot",
-        requested_ns=5,
-        clock_synced=synced,
-        actor=Actor(kind="system"),
-    )
-
-
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_receipt_is_said_to_be_by_the_planes_clock_only_when_all_its_times_are(
-    asked: bool, ended: bool
+    asked: bool, ended: bool, pending_receipt: Callable[..., Receipt]
 ) -> None:
     # Nothing is asked of the ledger for an outcome.
     writer = ReceiptWriter("robot_hand", "boot", clock(synced=ended), cast(Ledger, None))
-    pending = requested(synced=asked)
+    pending = pending_receipt("key", clock_synced=asked)
     done = writer.committed(pending, 20, None, None)
     failed = writer.failed(pending, 20, error_info("canceled", "taken back"))
     assert done.clock_synced == failed.clock_synced == (asked and ended)

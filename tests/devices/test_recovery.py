@@ -12,34 +12,16 @@ import pytest
 import trio
 
 from edge_daemon.clock import PlaneClock
-from edge_daemon.contract import Actor, Receipt, Refused, Tap, canonical
+from edge_daemon.contract import Receipt, Refused, Tap, canonical
 from edge_daemon.devices.receipts import ReceiptWriter
 from edge_daemon.devices.recovery import Recovery
 from edge_daemon.ledger import CommandRef, Ledger, open_ledger
 
 TAP = Tap(x=250.0, y=750.0)
 REMOVED = "phone-removed"
+GONE = CommandRef(board_uid="gone", board_boot_id=1, cmd_id=1)
 
 RunRig = Callable[[], AbstractAsyncContextManager[Any]]
-
-
-async def left_pending(ledger: Ledger, key: str, command: CommandRef) -> None:
-    """As a daemon that died leaves it."""
-    receipt = Receipt(
-        org_id="org",
-        device_id=REMOVED,
-        idempotency_key=key,
-        backend_kind="esp32_hid",
-        action="tap",
-        args_summary={},
-        status="pending",
-        requested_at="2025-06-01T12:00:00.000Z",
-        boot_id="boot",
-        requested_ns=1,
-        clock_synced=True,
-        actor=Actor(kind="run"),
-    )
-    await ledger.accept(receipt, canonical(TAP), 1, command)
 
 
 async def final(ledger: Ledger, key: str) -> Receipt:
@@ -58,7 +40,7 @@ def recovery_without_boards(ledger: Ledger, entries: Any, told: list[Receipt]) -
 
 
 async def test_receipts_of_a_device_that_is_not_configured_any_more_end_by_the_word_of_their_board(
-    run_rig: RunRig,
+    run_rig: RunRig, pending_receipt: Callable[..., Receipt]
 ) -> None:
     async with run_rig() as rig:
         (board,) = (
@@ -67,8 +49,8 @@ async def test_receipts_of_a_device_that_is_not_configured_any_more_end_by_the_w
             if isinstance(said, dict) and "uid" in said
         )
         command = CommandRef(board_uid=board["uid"], board_boot_id=board["bootId"], cmd_id=1)
-        await left_pending(rig.ledger, "first", command)
-        await left_pending(rig.ledger, "behind", command)
+        await rig.ledger.accept(pending_receipt("first", device_id=REMOVED), canonical(TAP), 1, command)
+        await rig.ledger.accept(pending_receipt("behind", device_id=REMOVED), canonical(TAP), 1, command)
     async with run_rig() as rig:
         with trio.fail_after(10):
             for key in ("first", "behind"):
@@ -81,12 +63,12 @@ async def test_receipts_of_a_device_that_is_not_configured_any_more_end_by_the_w
 
 
 async def test_without_a_board_to_ask_the_first_is_unknown_for_a_person_to_settle_and_those_behind_were_not_begun(
-    tmp_path: Path,
+    tmp_path: Path, pending_receipt: Callable[..., Receipt]
 ) -> None:
     told: list[Receipt] = []
     async with open_ledger(tmp_path / "ledger") as ledger:
         for key in ("first", "behind"):
-            await left_pending(ledger, key, CommandRef(board_uid="gone", board_boot_id=1, cmd_id=1))
+            await ledger.accept(pending_receipt(key, device_id=REMOVED), canonical(TAP), 1, GONE)
         await recovery_without_boards(ledger, await ledger.pending(), told).run()
         assert [(receipt.reason, receipt.requires_manual_review) for receipt in told] == [
             ("outcome_unknown", True),
@@ -96,13 +78,13 @@ async def test_without_a_board_to_ask_the_first_is_unknown_for_a_person_to_settl
 
 
 async def test_a_row_damaged_between_the_start_and_its_settling_does_not_keep_the_others_from_theirs(
-    tmp_path: Path,
+    tmp_path: Path, pending_receipt: Callable[..., Receipt]
 ) -> None:
     told: list[Receipt] = []
     path = tmp_path / "ledger"
     async with open_ledger(path) as ledger:
         for key in ("damaged", "behind"):
-            await left_pending(ledger, key, CommandRef(board_uid="gone", board_boot_id=1, cmd_id=1))
+            await ledger.accept(pending_receipt(key, device_id=REMOVED), canonical(TAP), 1, GONE)
         entries = await ledger.pending()
         with closing(sqlite3.connect(path)) as sql, sql:
             sql.execute("UPDATE receipt SET fingerprint = zeroblob(length(fingerprint)) WHERE id = 1")

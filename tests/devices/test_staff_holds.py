@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from edge_daemon.contract import Actor, LongPress, Outcome, Receipt, Refused
+from edge_daemon.contract import LongPress, Outcome, Receipt, Refused
 from edge_daemon.ledger import CommandRef
 from edge_daemon.upstream.service import DigitizerTouchAt
 
@@ -103,31 +103,14 @@ async def test_a_touch_that_waited_for_an_action_is_not_made_by_staff_who_have_l
 
 
 async def test_staff_touch_nothing_while_a_board_is_waited_for_that_may_know_of_the_last_run(
-    run_rig: RunRig,
+    run_rig: RunRig, pending_receipt: Callable[..., Receipt]
 ) -> None:
     async with run_rig() as rig:
         gone = CommandRef(board_uid="gone", board_boot_id=1, cmd_id=1)
-        await rig.ledger.accept(pending("left behind"), b"tap", 1, gone)
+        await rig.ledger.accept(pending_receipt("left behind"), b"tap", 1, gone)
         await rig.fleet.take_hold("phone-1", "a check", "jo")
     async with run_rig() as rig:
         with trio.move_on_after(NOT_YET_S) as waiting:
             await rig.fleet.staff_touch("phone-1", DigitizerTouchAt(x=0.5, y=0.5, dwell_ms=20), "jo")
         assert waiting.cancelled_caught
         assert rig.phone.touches == []
-
-
-def pending(key: str) -> Receipt:
-    return Receipt(
-        org_id="org",
-        device_id="phone-1",
-        idempotency_key=key,
-        backend_kind="esp32_hid",
-        action="tap",
-        args_summary={"x": 500.0, "y": 320.0},
-        status="pending",
-        requested_at="2025-06-01T12:00:00.000Z",
-        boot_id="boot-1",
-        requested_ns=5,
-        clock_synced=True,
-        actor=Actor(kind="system"),
-    )

@@ -21,23 +21,6 @@ NOT_ON_THE_KEYBOARD = "Ж"
 RunRig = Callable[[], AbstractAsyncContextManager[Any]]
 
 
-def forms_of(text: str) -> tuple[bytes, ...]:
-    raw = text.encode()
-    return (
-        raw,
-        raw.hex().encode(),
-        raw.hex(" ").encode(),
-        raw.hex().upper().encode(),
-        text.encode("utf-16-le"),
-    )
-
-
-def must_be_nowhere(where: str, content: bytes | str) -> None:
-    data = content.encode() if isinstance(content, str) else content
-    for form in forms_of(NEEDLE):
-        assert form not in data, f"typed text in {where}"
-
-
 def files_of(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
@@ -69,7 +52,9 @@ async def cut_short(rig: Any, key: str, stop: Callable[[], Any]) -> Outcome:
 
 
 async def test_typed_text_is_in_no_file_log_dump_error_export_or_command_line(
-    run_rig: RunRig, caplog: pytest.LogCaptureFixture
+    run_rig: RunRig,
+    caplog: pytest.LogCaptureFixture,
+    must_be_nowhere: Callable[[str, object, bytes | str], None],
 ) -> None:
     caplog.set_level(logging.DEBUG)
     outcomes: list[Outcome] = []
@@ -107,9 +92,9 @@ async def test_typed_text_is_in_no_file_log_dump_error_export_or_command_line(
     assert "its last frames" in caplog.text
     assert "TEXT_LOAD" in caplog.text
     assert {"open ledger.sqlite3-wal", "ledger.sqlite3"} <= set(kept)
-    must_be_nowhere("the log", caplog.text)
+    must_be_nowhere(NEEDLE, "the log", caplog.text)
     for number, outcome in enumerate(outcomes):
-        must_be_nowhere(f"outcome {number}", msgspec.json.encode(outcome))
-        must_be_nowhere(f"the representation of outcome {number}", repr(outcome))
+        must_be_nowhere(NEEDLE, f"outcome {number}", msgspec.json.encode(outcome))
+        must_be_nowhere(NEEDLE, f"the representation of outcome {number}", repr(outcome))
     for name, content in kept.items():
-        must_be_nowhere(name, content)
+        must_be_nowhere(NEEDLE, name, content)

@@ -1,7 +1,7 @@
 """Typed text and a whole daemon that says all it has to say: it stands in no log line and no file, however it ends."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,22 +23,6 @@ def typing_rig() -> Iterator[RigFiles]:
     """Uncalibrated: a keyboard needs no calibration. A short path, for it holds sockets."""
     with tempfile.TemporaryDirectory(prefix="edge-test-") as directory:
         yield RigFiles(Path(directory))
-
-
-def forms_of(text: str) -> tuple[bytes, ...]:
-    raw = text.encode()
-    return (
-        raw,
-        raw.hex().encode(),
-        raw.hex(" ").encode(),
-        raw.hex().upper().encode(),
-        text.encode("utf-16-le"),
-    )
-
-
-def must_be_nowhere(where: object, content: bytes) -> None:
-    for form in forms_of(NEEDLE):
-        assert form not in content, f"typed text in {where}"
 
 
 def files_of(directory: Path) -> list[Path]:
@@ -67,7 +51,7 @@ async def half_typed(stage: Stage, nursery: trio.Nursery, plane: Plane, key: str
 
 
 async def test_typed_text_is_in_no_log_line_and_no_file_of_a_daemon_at_debug_that_is_killed_while_typing(
-    typing_rig: RigFiles,
+    typing_rig: RigFiles, must_be_nowhere: Callable[[str, object, bytes | str], None]
 ) -> None:
     async with (
         open_stage(SEED, typing_rig.directory) as stage,
@@ -119,8 +103,8 @@ async def test_typed_text_is_in_no_log_line_and_no_file_of_a_daemon_at_debug_tha
     assert b" DEBUG " in log, "the level did not take"
     assert b"its last frames" in log, "no frames were dumped, so that shows nothing"
     assert b"TEXT_LOAD" in log or b"TEXT_GO" in log
-    must_be_nowhere("what a plane was told", repr(told).encode())
+    must_be_nowhere(NEEDLE, "what a plane was told", repr(told))
     for path, content in open_files.items():
-        must_be_nowhere(f"{path}, open", content)
+        must_be_nowhere(NEEDLE, f"{path}, open", content)
     for path in files_of(typing_rig.directory):
-        must_be_nowhere(path, path.read_bytes())
+        must_be_nowhere(NEEDLE, path, path.read_bytes())

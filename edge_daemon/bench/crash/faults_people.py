@@ -149,7 +149,7 @@ def held_and_killed(hit: Hit) -> None:
 def parked_and_killed(hit: Hit) -> None:
     """A person takes the screen, the daemon is killed or its machine cut off, and a new action comes."""
     device = hit.device
-    hit.world.soon(hit.stage.plane.park_over, device, _interruption(hit, device), OVER_A_START_MS / 1000)
+    hit.world.soon(hit.stage.plane.park, device, OVER_A_START_MS / 1000, _interruption(hit, device))
 
 
 @fault("refused lease_mismatch")

@@ -187,9 +187,10 @@ MUTATIONS: dict[str, tuple[Edit, ...]] = {
     "resolution_not_pushed": (
         Edit(
             _BOOKS,
-            "self._file(row, Filed(self._next_settled(), False, False), receipt)\n"
             "        return Resolved(row.id, receipt, acknowledged=False)",
-            "self._file(row, Filed(self._next_settled(), row.acknowledged, False), receipt)\n"
+            "        said = row.filed._replace(settled=self._last_settled, review=False)\n"
+            '        self._sql.execute("UPDATE receipt SET acknowledged = ?, filed = ? WHERE id = ?", '
+            "(said.acknowledged, said.check, row.id))\n"
             "        return Resolved(row.id, receipt, row.acknowledged)",
         ),
     ),

@@ -4,6 +4,7 @@ Plain data for the oracle. The notebook has what was said and heard at the far e
 the world saw the bytes and the boards do. Neither asks the daemon anything.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -168,6 +169,10 @@ class Schedule:
     """How the daemon ended by itself, where nobody had killed or stopped it."""
     life: list[tuple[int, str]] = field(default_factory=list)
     """Starts and ends of the daemon and of the machine, and what struck, for people."""
+
+    def ledger_lost(self, from_ns: int, until_ns: float = math.inf) -> bool:
+        """Whether it was between these two, both included."""
+        return any(from_ns <= lost_ns <= until_ns for lost_ns in self.ledger_lost_ns)
 
     def first_byte(
         self, at_ns: int, device: str, board: str, cmd_id: int, op: int, args: tuple[int, ...]

@@ -39,7 +39,7 @@ def judge(
     known = Knowledge.of(notebook, schedule, touches)
     for key in known.keys:
         _touches(verdict, key)
-        _words(verdict, key, schedule.ledger_lost_ns)
+        _words(verdict, key, schedule)
         _not_found(verdict, key)
         judge_unknown(verdict, key, known, schedule)
         judge_kept(verdict, key, schedule, finished=finished)
@@ -66,7 +66,7 @@ def _touches(verdict: Verdict, key: Key) -> None:
         )
 
 
-def _words(verdict: Verdict, key: Key, ledger_lost_ns: Sequence[int]) -> None:
+def _words(verdict: Verdict, key: Key, schedule: Schedule) -> None:
     """What is told must be true, and stay what it was."""
     receipts = [(told.at_ns, told.receipt) for told in key.told if told.receipt is not None]
     final = [(at_ns, receipt) for at_ns, receipt in receipts if receipt["status"] != "pending"]
@@ -74,7 +74,7 @@ def _words(verdict: Verdict, key: Key, ledger_lost_ns: Sequence[int]) -> None:
         return
     first_ns, first = final[0]
     if any(
-        not _same(first_ns, unreviewed(first), at_ns, unreviewed(receipt), ledger_lost_ns)
+        not _same(first_ns, unreviewed(first), at_ns, unreviewed(receipt), schedule)
         for at_ns, receipt in final
     ):
         verdict.blame("lost_receipts", key, f"told in two ways: {[receipt for _, receipt in final]}")
@@ -95,11 +95,11 @@ def _nobody_asked(receipt: dict[str, Any]) -> bool:
 
 
 def _same(
-    first_ns: int, first: dict[str, Any], at_ns: int, receipt: dict[str, Any], ledger_lost_ns: Sequence[int]
+    first_ns: int, first: dict[str, Any], at_ns: int, receipt: dict[str, Any], schedule: Schedule
 ) -> bool:
     """Where an older ledger was put back in between, in which the receipt was pending, its board is asked again: it
     says the same, only when that was learned is another time."""
-    if any(first_ns <= lost_ns <= at_ns for lost_ns in ledger_lost_ns):
+    if schedule.ledger_lost(first_ns, at_ns):
         return _untimed(first) == _untimed(receipt)
     return receipt == first
 
@@ -141,13 +141,12 @@ def _end(verdict: Verdict, key: Key, schedule: Schedule) -> None:
     if last is None:
         verdict.blame("lost_receipts", key, "there was no answer to the last question")
         return
-    lost_ns = schedule.ledger_lost_ns
     if last.receipt is None and not last.known and may_be_pruned(key, last.at_ns, schedule):
         return
     if last.receipt is None:
-        if key.accepted_ns and (last.known or not any(at_ns >= key.accepted_ns[0] for at_ns in lost_ns)):
+        if key.accepted_ns and (last.known or not schedule.ledger_lost(key.accepted_ns[0])):
             verdict.blame("lost_receipts", key, f"accepted, and not found at the end (known: {last.known})")
-        elif not last.known and (not lost_ns or last.epoch == key.sent[0].epoch):
+        elif not last.known and (not schedule.ledger_lost_ns or last.epoch == key.sent[0].epoch):
             verdict.blame("lost_receipts", key, "not known at the end, and the ledger is the one there was")
         return
     if last.receipt["status"] == "pending":

@@ -47,14 +47,14 @@ def _resolution(verdict: Verdict, key: Key, schedule: Schedule) -> None:
         # A push may have been on its way.
         if told.receipt is None or told.to == "" or told.asked_ns <= min(since_ns):
             continue
-        lost = any(min(since_ns) <= at_ns <= told.at_ns for at_ns in schedule.ledger_lost_ns)
+        lost = schedule.ledger_lost(min(since_ns), told.at_ns)
         if _resolution_of(told) is None and not lost:
             verdict.blame("lost_receipts", key, "a person's word on it was kept, and is not told")
             return
 
 
 def _pushed(verdict: Verdict, key: Key, schedule: Schedule) -> None:
-    if not key.resolved or any(at_ns >= key.resolved[0].at_ns for at_ns in schedule.ledger_lost_ns):
+    if not key.resolved or schedule.ledger_lost(key.resolved[0].at_ns):
         return
     if not any(told.by == "push" and _resolution_of(told) is not None for told in key.told):
         verdict.blame("lost_receipts", key, "a person's word on it was never pushed")
@@ -63,7 +63,7 @@ def _pushed(verdict: Verdict, key: Key, schedule: Schedule) -> None:
 def _spent(verdict: Verdict, key: Key, schedule: Schedule) -> None:
     """The receipt of a key that was let go does not come back, and its action is refused if it is sent again."""
     gone = next((told for told in key.told if _is_gone(told, key, schedule)), None)
-    if gone is None or any(at_ns >= gone.at_ns for at_ns in schedule.ledger_lost_ns):
+    if gone is None or schedule.ledger_lost(gone.at_ns):
         return
     for told in key.told:
         if told.to not in ("dispatch", "lookup") or told.asked_ns <= gone.at_ns:

@@ -15,14 +15,14 @@ NEVER_LOOKED_AT = ("storage_unavailable", "rate_limited", "unknown_device", "per
 def judge_leave(verdict: Verdict, known: Knowledge, barred: Sequence[Barred], schedule: Schedule) -> None:
     """All of these checks, of every key."""
     for key in known.keys:
-        _fencing(verdict, key, known, schedule.ledger_lost_ns)
+        _fencing(verdict, key, known, schedule)
         _barred(verdict, key, barred, schedule)
         _late(verdict, key)
         _canceled(verdict, key, known)
         _conflict(verdict, key, schedule)
 
 
-def _fencing(verdict: Verdict, key: Key, known: Knowledge, lost_ns: Sequence[int]) -> None:
+def _fencing(verdict: Verdict, key: Key, known: Knowledge, schedule: Schedule) -> None:
     """What goes to a board bears the highest token that the daemon had shown any plane to have seen for the device."""
     for command in key.commands:
         token = max((sent.token for sent in key.sent if sent.at_ns <= command.at_ns), default=0)
@@ -31,7 +31,7 @@ def _fencing(verdict: Verdict, key: Key, known: Knowledge, lost_ns: Sequence[int
                 continue
             seen = [at_ns for at_ns, shown in _tokens_shown(other) if at_ns < command.at_ns and shown > token]
             # With the ledger its tokens are lost: only what was seen since counts.
-            if any(not any(seen_ns <= lost <= command.at_ns for lost in lost_ns) for seen_ns in seen):
+            if any(not schedule.ledger_lost(seen_ns, command.at_ns) for seen_ns in seen):
                 verdict.blame(
                     "fencing_violations",
                     key,
@@ -74,7 +74,7 @@ def _barred(verdict: Verdict, key: Key, barred: Sequence[Barred], schedule: Sche
                     for one in schedule.boards
                 )
             else:
-                excused = any(bar.from_ns <= at_ns <= command.at_ns for at_ns in schedule.ledger_lost_ns)
+                excused = schedule.ledger_lost(bar.from_ns, command.at_ns)
             if not excused:
                 verdict.blame(
                     "held_violations", key, f"given to the board at {command.at_ns / 1e6} ms while {bar.why}"
@@ -124,7 +124,7 @@ def _conflict(verdict: Verdict, key: Key, schedule: Schedule) -> None:
             continue
         code = _code(told)
         accepted = any(at_ns <= told.asked_ns for at_ns in key.accepted_ns)
-        lost = any(key.sent[0].at_ns <= at_ns <= told.at_ns for at_ns in schedule.ledger_lost_ns)
+        lost = schedule.ledger_lost(key.sent[0].at_ns, told.at_ns)
         may_come_again = told.error is not None and told.error["retryable"]
         if accepted and not lost and not may_come_again and code != "idempotency_conflict":
             verdict.blame("conflict_violations", key, f"another action under it was refused as {code}")

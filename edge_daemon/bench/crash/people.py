@@ -134,9 +134,8 @@ class Staff(Plane):
             await trio.sleep(AGAIN_S)
 
     async def _ask_connected(self, request: Message) -> None:
-        async with (
-            self._connecting
-        ):  # of two tasks that find it broken one connects, on the same stream for both
+        # Of two tasks that find it broken one connects, on the same stream for both.
+        async with self._connecting:
             if self._wire is None or self._wire.over or self.disconnected.is_set():
                 await self.connect()
         await self.ask(request)

@@ -301,21 +301,12 @@ class NotedPlane(Plane):
         except (PlaneDisconnected, PlaneError):
             return
 
-    async def park(self, device: str, for_s: float) -> None:
-        """A person takes the screen, and gives it back after a while."""
+    async def park(self, device: str, for_s: float, then: Callable[[], None] = lambda: None) -> None:
+        """A person takes the screen, and gives it back after a while. then: done as soon as the screen is hers."""
         async with self._world.at_the_rig:
             await self._insist(lambda: self.set_parked(device, True))
             from_ns = self._world.now_ns()
-            await trio.sleep(for_s)
-            self._notes.barred.append(Barred(device, from_ns, self._world.now_ns(), "parked"))
-            await self.give_screen_back(device)
-
-    async def park_over(self, device: str, interrupt: Callable[[], None], for_s: float) -> None:
-        """As `park`; the daemon is interrupted as soon as it has said that the screen is the person's."""
-        async with self._world.at_the_rig:
-            await self._insist(lambda: self.set_parked(device, True))
-            from_ns = self._world.now_ns()
-            interrupt()
+            then()
             await trio.sleep(for_s)
             self._notes.barred.append(Barred(device, from_ns, self._world.now_ns(), "parked"))
             await self.give_screen_back(device)
